@@ -1,0 +1,105 @@
+/* An open store: files, mappings and stripes, in this process.
+ *
+ * Owns:    everything below, from eng_store_open to the last eng_store_unref.
+ * Threads: const after open but for the atomics.
+ * Keeps:   see engine/README.md.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/gyre_err.h"
+#include "engine/format.h"
+#include "engine/runtime.h"
+
+/* 64 bytes, one cache line. ctl: version in the low 32 bits, odd while a writer is at work. */
+struct eng_bucket {
+    _Atomic uint64_t ctl;
+    _Atomic uint64_t entry[ENG_BUCKET_ENTRIES];
+};
+
+struct eng_slab_cache; /* engine/slab.h */
+
+struct eng_stripe {
+    struct eng_store *store;        /* [c] */
+    struct eng_stripe_rt *rt;       /* [c] */
+    struct eng_slot *slots;         /* [c] in RT */
+    _Atomic uint32_t *granules;     /* [c] in RT */
+    struct eng_bucket *buckets;     /* [c] shared mapping of the volume file */
+    const uint8_t *data;            /* [c] read-only mapping of the segment area */
+    uint64_t area_bytes;            /* [c] n_segments * segment_bytes */
+    uint64_t segment_units;         /* [c] */
+    uint32_t n_buckets, n_segments; /* [c] */
+    uint32_t index;                 /* [c] */
+    uint32_t crc_seed;              /* [c] of document headers: from uuid and stripe */
+    int fd;                         /* [c] data file */
+    char *path;                     /* [c] */
+    uint64_t header_generation;     /* [k] sync only */
+    struct eng_slab_cache *slabs;   /* own locking */
+};
+
+struct eng_dir {
+    char *path;
+    uint64_t size_bytes;
+};
+
+/* What the caller of eng_store_open decides; mirrors gyre_options. */
+struct eng_open {
+    const struct eng_dir *dirs;
+    uint32_t n_dirs;
+    uint64_t size_bytes;
+    bool may_create, reset, replace_lost;
+    uint64_t segment_bytes;
+    uint32_t stripes, average_object_bytes;
+    uint32_t sync_interval_ms;
+    void (*progress)(void *data, const char *what, uint64_t done, uint64_t total);
+    void *progress_data;
+    char *message;       /* gets the sentence on failure */
+    size_t message_size;
+};
+
+struct eng_store {
+    struct eng_superblock super;    /* [c] newest valid copy */
+    struct eng_runtime rt;          /* [c] */
+    struct eng_process *process;    /* [c] this process's slot */
+    struct eng_pin *pins;           /* [c] ENG_PINS of them */
+    struct eng_stripe stripes[ENG_MAX_STRIPES];
+    uint32_t n_stripes;
+    uint32_t process_index;
+    int volume_fd, lock_fd;
+    uint8_t *volume; /* mapping of the whole volume file */
+    char *volume_path, *lock_path;
+    dev_t lock_dev; /* identity in the table of stores open in this process */
+    ino_t lock_ino;
+    _Atomic uint32_t refs;    /* handles and puts keep it alive after close */
+    _Atomic uint32_t closing; /* 1: new work is refused */
+    _Atomic uint32_t active;  /* calls in progress that a close waits for */
+    uint32_t sync_interval_ms;
+    pthread_t keeper; /* cleans ahead and syncs */
+    bool keeper_running;
+    pthread_mutex_t keeper_lock;
+    pthread_cond_t keeper_cond;
+    uint32_t keeper_wake; /* [keeper_lock] */
+    bool keeper_stop;     /* [keeper_lock] */
+};
+
+/* Opens or makes a store and recovers it. Results as gyre_open; open->message gets the sentence. */
+GYRE_MUST_USE gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_out);
+
+/* Stops the keeper, syncs, writes clean headers and drops the opener's reference; files stay locked while references remain. With
+ * `clean` false the headers stay unclean. IO when the sync failed. */
+GYRE_MUST_USE gyre_err eng_store_close(struct eng_store *store, bool clean);
+
+void eng_store_ref(struct eng_store *store);
+/* The last one unmaps, unlocks and frees. */
+void eng_store_unref(struct eng_store *store);
+
+/* The stripe of a key hash. */
+struct eng_stripe *eng_stripe_of(struct eng_store *store, uint64_t hash);
+
+/* The counters this thread adds to. */
+struct eng_counters *eng_counters(struct eng_store *store);
+#define ENG_COUNT(store, name, n) atomic_fetch_add_explicit(&eng_counters(store)->name, (n), memory_order_relaxed)

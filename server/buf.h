@@ -1,0 +1,32 @@
+/* Pooled buffers for bodies, under one budget for the whole process.
+ *
+ * Owns:    the pool owns the memory; a holder owns a buffer until srv_buf_release.
+ * Threads: all functions on any thread.
+ * Blocks:  never.
+ * Allocates: from free lists of two sizes (64 KiB and 1 MiB, page aligned); grows up to the budget, then refuses.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct srv_buf_pool;
+
+struct srv_buf {
+    uint8_t *base;
+    size_t len;      /* bytes filled */
+    size_t capacity; /* bytes */
+    struct srv_buf_pool *pool_;
+    struct srv_buf *next_;
+};
+
+/* A pool that never holds more than `budget_bytes`; NULL out of memory. */
+struct srv_buf_pool *srv_buf_pool_create(size_t budget_bytes);
+/* All buffers must have come back. */
+void srv_buf_pool_destroy(struct srv_buf_pool *pool);
+/* A buffer of at least `min(want_bytes, 1 MiB)` capacity, empty; NULL when the budget is spent. */
+struct srv_buf *srv_buf_acquire(struct srv_buf_pool *pool, size_t want_bytes);
+/* Gives a buffer back; NULL is allowed. */
+void srv_buf_release(struct srv_buf *buf);
+/* Bytes handed out now. */
+size_t srv_buf_pool_used_bytes(const struct srv_buf_pool *pool);
