@@ -1,0 +1,256 @@
+"""Builds what is needed and runs all tests; called by tests/run, which says how to use it.
+
+A test is a command that prints `NAME: N passed, M failed` (perhaps `, K skipped`) last; one that prints no such line counts as one
+test, passed if it exits 0. Everything a test starts runs in the test's own session and is ended with it: what a test leaves
+running is a failure of that test.
+"""
+import argparse
+import concurrent.futures
+import fnmatch
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CORES = os.cpu_count() or 1
+SUMMARY = re.compile(r"^(?:\S.*: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
+BUILDS = {
+    "build": [],
+    "build-asan": ["-DGYRE_SANITIZE=address,undefined,fuzzer", "-DGYRE_SIM=ON"],
+    "build-tsan": ["-DGYRE_SANITIZE=thread"],
+}
+COMPILERS = {"build": "gcc", "build-asan": "clang", "build-tsan": "clang"}
+SANITIZER_ENV = {
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "LSAN_OPTIONS": f"suppressions={ROOT}/tests/lsan.supp:print_suppressions=0",
+    "TSAN_OPTIONS": f"suppressions={ROOT}/tests/tsan.supp",
+}
+
+
+class Test:
+    """One command. `alone`: nothing else runs beside it."""
+
+    def __init__(self, name, command, build=None, env=None, limit_s=180, alone=True, cwd=ROOT):
+        self.name, self.command, self.build, self.env = name, command, build, env or {}
+        self.limit_s, self.alone, self.cwd = limit_s, alone, cwd
+
+
+class Totals:
+    passed = failed = skipped = 0
+    bad = []
+
+    def add(self, name, passed, failed, skipped=0):
+        self.passed += passed
+        self.failed += failed
+        self.skipped += skipped
+        if failed:
+            self.bad.append(name)
+
+
+def end_group(pid):
+    """Ends what is left of a session; True if there was anything."""
+    try:
+        os.killpg(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    for _ in range(20):
+        time.sleep(0.1)
+        try:
+            os.killpg(pid, 0)
+        except ProcessLookupError:
+            return True
+    os.killpg(pid, signal.SIGKILL)
+    return True
+
+
+def run_command(test):
+    """Runs one test: (passed, failed, skipped, output, seconds)."""
+    began = time.monotonic()
+    tmp = tempfile.mkdtemp(prefix="gyre-run-")
+    env = {**os.environ, **SANITIZER_ENV, **test.env, "TMPDIR": tmp}
+    notes = []
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(test.command, cwd=test.cwd or tmp, env=env, stdin=subprocess.DEVNULL, stdout=log,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            status = process.wait(test.limit_s)
+        except subprocess.TimeoutExpired:
+            status = None
+            notes.append(f"ended after {test.limit_s} s")
+        # A child may need a moment to see that its parent is gone.
+        time.sleep(0 if test.build and test.alone is False else 0.05)
+        if end_group(process.pid) and status is not None:
+            notes.append("left processes running")
+        process.wait()
+        log.seek(0)
+        output = log.read().decode(errors="replace")
+    shutil.rmtree(tmp, ignore_errors=True)
+    passed, failed, skipped = 0, 0, 0
+    for line in reversed(output.splitlines()):
+        match = SUMMARY.match(line.strip())
+        if match:
+            passed, failed, skipped = (int(group or 0) for group in match.groups())
+            break
+    else:
+        passed, failed = (1, 0) if status == 0 else (0, 1)
+    if status == 77 and not failed:
+        passed, skipped = 0, max(skipped, 1)
+    elif (status != 0 and not failed) or (notes and not failed):
+        failed += 1
+        notes.append(f"exit status {status}")
+    return passed, failed, skipped, output + "".join(f"{note}\n" for note in notes), time.monotonic() - began
+
+
+def report(test, result, totals, verbose):
+    passed, failed, skipped, output, seconds = result
+    totals.add(test.name, passed, failed, skipped)
+    text = f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
+    print(f"{'FAIL' if failed else 'ok  '} {test.name}: {text} ({seconds:.1f} s)", flush=True)
+    if failed or verbose:
+        lines = output.splitlines()
+        for line in (["..."] if len(lines) > 80 else []) + lines[-80:]:
+            print(f"     | {line}")
+        sys.stdout.flush()
+
+
+def run_tests(tests, totals, verbose):
+    beside = [test for test in tests if not test.alone]
+    with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
+        for test, result in zip(beside, pool.map(run_command, beside)):
+            report(test, result, totals, verbose)
+    for test in tests:
+        if test.alone:
+            report(test, run_command(test), totals, verbose)
+
+
+def build(directory, totals):
+    """Configures (if new) and builds everything of one kind; True if that worked."""
+    began = time.monotonic()
+    path = ROOT / directory
+    log = ""
+    if not (path / "build.ninja").exists():
+        made = subprocess.run(["cmake", "-S", ROOT, "-B", path, "-G", "Ninja", *BUILDS[directory]], text=True,
+                              env={**os.environ, "CC": COMPILERS[directory]}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        log = made.stdout if made.returncode else ""
+    if not log:
+        made = subprocess.run(["ninja", "-C", path, "-j", str(CORES), "--quiet"], text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        log = made.stdout if made.returncode else ""
+    failed = int(bool(log))
+    totals.add(f"build/{directory}", 1 - failed, failed)
+    print(f"{'FAIL' if failed else 'ok  '} build/{directory} ({time.monotonic() - began:.1f} s)", flush=True)
+    if failed:
+        print(log[-8000:], flush=True)
+    return not failed
+
+
+def style_tests():
+    for script in sorted((ROOT / "tests/style").glob("check_*.py")):
+        needs = "build" if "NEEDS_BUILD = True" in script.read_text() else None
+        yield Test(f"style/{script.stem[6:]}", ["python3", script], build=needs)
+
+
+def unit_tests(directory, full):
+    """What CTest knows in a build directory."""
+    listing = subprocess.run(["ctest", "--test-dir", ROOT / directory, "--show-only=json-v1"], capture_output=True, text=True)
+    group = {"build": "unit", "build-asan": "asan", "build-tsan": "tsan"}[directory]
+    for test in json.loads(listing.stdout).get("tests", []) if listing.returncode == 0 else []:
+        if "command" in test and pathlib.Path(test["command"][0]).exists():
+            yield Test(f"{group}/{test['name']}", test["command"], build=directory, alone=False,
+                       limit_s=3600 if full else 300)
+
+
+def example_tests():
+    for source in sorted((ROOT / "api/examples").glob("*.c")):
+        yield Test(f"examples/{source.stem}", [ROOT / "build/api/examples" / source.stem, "store"], build="build", cwd=None)
+
+
+def install_tests():
+    for script in sorted((ROOT / "tests/install").glob("*_test.py")):
+        yield Test(f"install/{script.stem}", ["python3", script, ROOT / "build"], build="build")
+
+
+def e2e_tests(full):
+    """A script that says ASAN = True runs against the sanitized program as well; with --full, all do."""
+    for directory, group in (("build", "e2e"), ("build-asan", "e2e-asan")):
+        for script in sorted((ROOT / "tests/e2e").glob("*_test.py")):
+            if directory == "build" or full or re.search(r"^ASAN = True", script.read_text(), re.M):
+                yield Test(f"{group}/{script.stem}", ["python3", script], build=directory, limit_s=3600 if full else 300,
+                           env={"GYRE_BIN": str(ROOT / directory / "gyre"), "PYTHONDONTWRITEBYTECODE": "1"})
+
+
+def fuzz_tests(full):
+    seconds = 300 if full else 5
+    for source in sorted((ROOT / "tests/fuzz").glob("*_fuzz.c")):
+        corpus = ROOT / "tests/fuzz/corpus" / source.stem
+        seeds = [str(corpus)] if corpus.is_dir() else []
+        # libFuzzer writes what it finds to the first directory: an empty one of the run's own.
+        script = ('mkdir found && exec "$0" -max_total_time="$1" -timeout=20 -rss_limit_mb=3000 -print_final_stats=0 '
+                  '-verbosity=0 found "${@:2}"')
+        yield Test(f"fuzz/{source.stem}", ["bash", "-c", script, ROOT / "build-asan/tests/fuzz" / source.stem, str(seconds), *seeds],
+                   build="build-asan", alone=False, cwd=None, limit_s=seconds + 120)
+
+
+def gate_tests(full):
+    gate = ROOT / "tests/gate/run"
+    if gate.exists():
+        yield Test("gate/run", [gate], build="build", limit_s=1800 if full else 300)
+
+
+def wanted(name, patterns):
+    return not patterns or any(pattern in name or fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+
+def all_tests(directory, full):
+    """The tests that need a build directory (None: no build), in the order they run."""
+    makers = [style_tests(), example_tests(), install_tests(), e2e_tests(full), fuzz_tests(full), gate_tests(full)]
+    if directory:
+        yield from unit_tests(directory, full)
+    for maker in makers:
+        yield from (test for test in maker if test.build == directory)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tests/run", description="Builds Gyre and runs its tests.")
+    parser.add_argument("--full", action="store_true", help="adds the long forms")
+    parser.add_argument("--only", action="append", metavar="PATTERN", help="what matches GROUP/NAME")
+    parser.add_argument("--list", action="store_true", help="names everything")
+    parser.add_argument("--verbose", action="store_true", help="shows the output of what passed, too")
+    options = parser.parse_args()
+    began = time.monotonic()
+    totals = Totals()
+    if options.full:
+        os.environ["GYRE_FULL"] = "1"
+    stages = [None, "build", "build-asan"] + (["build-tsan"] if options.full else [])
+    for directory in stages:
+        tests = [test for test in all_tests(directory, options.full) if wanted(test.name, options.only)]
+        if options.list:
+            print("\n".join(test.name for test in tests))
+            continue
+        # Unit tests are known only once the directory is configured, so a pattern may be about them.
+        if directory and (tests or not options.only or not (ROOT / directory / "build.ninja").exists()):
+            if not build(directory, totals):
+                continue
+            tests = [test for test in all_tests(directory, options.full) if wanted(test.name, options.only)]
+        run_tests(tests, totals, options.verbose)
+    if options.list:
+        return 0
+    print(f"\n{time.monotonic() - began:.0f} s" + (f"; failed: {', '.join(totals.bad)}" if totals.bad else ""))
+    if totals.passed + totals.failed == 0:
+        print("nothing matches; tests/run --list names everything", file=sys.stderr)
+        return 2
+    print(f"{totals.passed} passed, {totals.failed} failed" + (f", {totals.skipped} skipped" if totals.skipped else ""))
+    return 1 if totals.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
