@@ -67,7 +67,8 @@ static inline bool eng_is_pow2(uint64_t v)
     return v != 0 && (v & (v - 1)) == 0;
 }
 
-/* Round to a multiple of `align`, a power of two. Rounding up past 2^64 is the caller's mistake and aborts. */
+/* Round to a multiple of `align`, a power of two. Rounding up past 2^64 is the caller's mistake and
+ * aborts. */
 static inline uint64_t eng_align_down(uint64_t v, uint64_t align)
 {
     GYRE_ASSERT(eng_is_pow2(align));

@@ -12,7 +12,8 @@
 /* CRC of the bytes behind `crc` followed by `len` more. */
 uint32_t eng_crc32c(uint32_t crc, const void *bytes, size_t len);
 
-/* CRC of A followed by B from the CRC of each and the length of B in bytes. Below a microsecond for any length. */
+/* CRC of A followed by B from the CRC of each and the length of B in bytes. Below a microsecond for
+ * any length. */
 uint32_t eng_crc32c_combine(uint32_t crc_a, uint32_t crc_b, uint64_t len_b);
 
 /* One way to compute it. */

@@ -1,6 +1,7 @@
 /* SHA-256, and cheap 64-bit hashes for tables.
  *
- * Threads: any. Blocks: never. Allocates: once per thread, at its first digest; freed when the thread ends.
+ * Threads: any. Blocks: never. Allocates: once per thread, at its first digest; freed when the
+ * thread ends.
  */
 #pragma once
 
@@ -8,12 +9,15 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* SHA-256 of the pieces one after the other. Aborts if libcrypto has no SHA-256 or no memory for the thread's first digest. */
+/* SHA-256 of the pieces one after the other. Aborts if libcrypto has no SHA-256 or no memory for
+ * the thread's first digest. */
 void eng_sha256(const struct iovec *pieces, size_t n_pieces, uint8_t digest_out[32]);
 
-/* Hash of a whole key under a secret of 128 bits. Keys can be chosen by whoever likes, so which ones share a bucket must not be
- * predictable without the seeds; nothing more is claimed for it. The value is stored: it never changes for the same input. */
+/* Hash of a whole key under a secret of 128 bits. Keys can be chosen by whoever likes, so which
+ * ones share a bucket must not be predictable without the seeds; nothing more is claimed for it.
+ * The value is stored: it never changes for the same input. */
 uint64_t eng_key_hash(const uint8_t key[32], uint64_t seed0, uint64_t seed1);
 
-/* A bijection of 64-bit numbers in which every input bit moves about half of the output bits; 0 stays 0. */
+/* A bijection of 64-bit numbers in which every input bit moves about half of the output bits; 0
+ * stays 0. */
 uint64_t eng_mix64(uint64_t v);

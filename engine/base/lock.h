@@ -1,6 +1,7 @@
 /* A lock and a condition between the threads of one process, with lock order checked.
  *
- * Owns:    nothing outside their own bytes. Threads: any. Blocks: acquire and the waits. Allocates: nothing.
+ * Owns:    nothing outside their own bytes. Threads: any. Blocks: acquire and the waits. Allocates:
+ * nothing.
  */
 #pragma once
 
@@ -33,7 +34,8 @@ void eng_cond_fini(struct eng_cond *cond);
 void eng_cond_signal(struct eng_cond *cond);
 void eng_cond_broadcast(struct eng_cond *cond);
 
-/* Lets go of the lock, sleeps, and holds it again on return. May wake for no reason: look at the state in a loop. */
+/* Lets go of the lock, sleeps, and holds it again on return. May wake for no reason: look at the
+ * state in a loop. */
 void eng_cond_wait(struct eng_cond *cond, struct eng_lock *lock);
 /* The same up to a point of eng_clock_mono_ns; false once that has passed. */
 bool eng_cond_wait_until(struct eng_cond *cond, struct eng_lock *lock, uint64_t deadline_ns);

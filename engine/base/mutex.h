@@ -7,7 +7,8 @@
  *     HELD, tainted -> HELD     [consistent] after repairing what the lock guards
  *     HELD, tainted -> LOST     [unlock] without that; for good
  *
- * Owns:    nothing outside its 64 bytes. Threads: any of any process. Blocks: eng_mutex_lock. Allocates: nothing.
+ * Owns:    nothing outside its 64 bytes. Threads: any of any process. Blocks: eng_mutex_lock.
+ * Allocates: nothing.
  */
 #pragma once
 
@@ -29,13 +30,15 @@ enum eng_mutex_result {
     ENG_MUTEX_LOST,       /* not held and never again: a repair was given up */
 };
 
-/* Makes a free mutex of shared memory. UNSUPPORTED where the C library or kernel has no robust mutexes. */
+/* Makes a free mutex of shared memory. UNSUPPORTED where the C library or kernel has no robust
+ * mutexes. */
 GYRE_MUST_USE gyre_err eng_mutex_init(struct eng_mutex *mutex, unsigned rank);
 
 /* Ends a mutex that no process uses any more. */
 void eng_mutex_fini(struct eng_mutex *mutex);
 
-/* Waits for the mutex: OK, OWNER_DEAD, LOST. Aborts if the thread holds it already or the rank order is broken. */
+/* Waits for the mutex: OK, OWNER_DEAD, LOST. Where lock order is checked, aborts if the thread
+ * holds it already or holds one of the same or a higher rank. */
 GYRE_MUST_USE enum eng_mutex_result eng_mutex_lock(struct eng_mutex *mutex);
 
 /* Without waiting: OK, OWNER_DEAD, BUSY, LOST. */

@@ -18,9 +18,12 @@ struct eng_thread {
     bool running_;
 };
 
-/* Runs run(data) in a new thread; `name` is cut to 15 bytes. All signals that can be blocked are blocked in it, so the program's
- * own handlers stay with the program's own threads. NO_MEMORY, BUSY (the system's thread limit). Nothing to join unless OK. */
-GYRE_MUST_USE gyre_err eng_thread_start(struct eng_thread *thread, const char *name, void (*run)(void *data), void *data);
+/* Runs run(data) in a new thread; `name` is cut to 15 bytes. All signals but its own faults are
+ * blocked in it, so the program's handlers stay with the program's threads. NO_MEMORY, BUSY (the
+ * system's thread limit). Nothing to join unless OK. */
+GYRE_MUST_USE gyre_err eng_thread_start(struct eng_thread *thread, const char *name,
+                                        void (*run)(void *data), void *data);
 
-/* Waits for its end. A thread that was zeroed and never started, or is joined already, is allowed. */
+/* Waits for its end. A thread that was zeroed and never started, or is joined already, is allowed.
+ */
 void eng_thread_join(struct eng_thread *thread);
