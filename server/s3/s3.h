@@ -1,0 +1,47 @@
+/* The S3 role of a listener: buckets and objects over HTTP, on top of one store.
+ *
+ * Owns:    struct srv_s3 owns the table of buckets; the store and the pools are lent by the program and outlive it.
+ * Threads: srv_s3_start on every loop thread at once; create and destroy on one thread, outside of traffic.
+ * Blocks:  create reads the bucket documents; srv_s3_start never.
+ */
+#pragma once
+
+#include "server/exchange.h"
+
+#include "api/gyre.h"
+
+struct srv_buf_pool;
+struct srv_pool;
+struct srv_s3;
+
+/* What an object's ETag is made of. */
+enum srv_s3_etag {
+    SRV_S3_ETAG_MD5,    /* of the body: what S3 clients compare with */
+    SRV_S3_ETAG_OPAQUE, /* a random 128-bit value: strong, and costs no hashing */
+};
+
+/* A bucket whose ETags are made in another way than the rest. */
+struct srv_s3_bucket_etag {
+    const char *bucket;
+    enum srv_s3_etag etag;
+};
+
+struct srv_s3_config {
+    struct gyre_store *store;
+    struct srv_pool *pool;     /* for hashing, writing and cold reads */
+    struct srv_buf_pool *bufs; /* the budget that request bodies are received under */
+    const char *region;        /* named in x-amz-bucket-region; NULL: us-east-1. Copied */
+    enum srv_s3_etag etag;
+    const struct srv_s3_bucket_etag *bucket_etags; /* copied */
+    size_t n_bucket_etags;
+};
+
+/* Loads the bucket documents and makes a handler's data. On failure *s3_out is NULL. IO, CLOSED, NO_MEMORY, and what gyre_each_meta
+ * gives. */
+GYRE_MUST_USE gyre_err srv_s3_create(const struct srv_s3_config *config, struct srv_s3 **s3_out);
+
+/* All exchanges must be gone and the pool's jobs done. NULL is allowed. */
+void srv_s3_destroy(struct srv_s3 *s3);
+
+/* Handles one request; `data` is the struct srv_s3 (the `start` of a struct srv_handler). */
+void srv_s3_start(void *data, struct srv_exchange *ex);
