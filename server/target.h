@@ -7,16 +7,19 @@
 
 #include "server/exchange.h"
 
-/* The method called `name`, compared with case; SRV_METHOD_OTHER for all that have no value of their own. */
+/* The method called `name`, compared with case; SRV_METHOD_OTHER for all that have no value of
+ * their own. */
 enum srv_method srv_method_of(struct srv_str name);
 
-/* Splits an origin form at the first '?'. *query_out is empty, with a NULL base, when there is none. */
+/* Splits an origin form at the first '?'. *query_out is empty, with a NULL base, when there is
+ * none. */
 void srv_target_split(struct srv_str target, struct srv_str *path_out, struct srv_str *query_out);
 
 /* Whether every byte may stand in a target: no control, no space, no DEL, no '#'. */
 bool srv_target_valid(struct srv_str target);
 
-/* Whether `authority` is host[:port] after RFC 3986: a non-empty name, IPv4 or bracketed IPv6 address, no user, port up to 65535. */
+/* Whether `authority` is host[:port] after RFC 3986: a non-empty name, IPv4 or bracketed IPv6
+ * address, no user, port up to 65535. */
 bool srv_authority_valid(struct srv_str authority);
 
 /* Whether two strings are equal without regard to ASCII case. */
