@@ -23,13 +23,34 @@ static int status_of(void (*run)(void))
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void check_false(void) { CHECK(1 == 2); }
-static void check_int(void) { CHECK_EQ_INT(-1, 1); }
-static void check_u64(void) { CHECK_EQ_U64(UINT64_MAX, 1); }
-static void check_str(void) { CHECK_EQ_STR("a", NULL); }
-static void check_mem(void) { CHECK_EQ_MEM("abc", "abd", 3); }
-static void check_survivor(void) { CHECK_ABORTS((void)0); }
-static void skip(void) { test_skip("for the test's sake"); }
+static void check_false(void)
+{
+    CHECK(1 == 2);
+}
+static void check_int(void)
+{
+    CHECK_EQ_INT(-1, 1);
+}
+static void check_u64(void)
+{
+    CHECK_EQ_U64(UINT64_MAX, 1);
+}
+static void check_str(void)
+{
+    CHECK_EQ_STR("a", NULL);
+}
+static void check_mem(void)
+{
+    CHECK_EQ_MEM("abc", "abd", 3);
+}
+static void check_survivor(void)
+{
+    CHECK_ABORTS((void)0);
+}
+static void skip(void)
+{
+    test_skip("for the test's sake");
+}
 
 TEST(failing_checks_end_the_process)
 {

@@ -23,7 +23,8 @@ static struct test_entry **last = &first;
 static const char *source_file = "test";
 static const char *current_name = "";
 static uint64_t seed;
-static char tmp_root[256]; /* made by the runner, so that it can be removed whatever becomes of the test */
+static char
+    tmp_root[256]; /* made by the runner, so that it can be removed whatever becomes of the test */
 static int death_status;
 
 /* ---- Results ---- */
@@ -71,16 +72,17 @@ void test_eq_int(const char *file, int line, const char *what, intmax_t got, int
 void test_eq_u64(const char *file, int line, const char *what, uint64_t got, uint64_t want)
 {
     if (got != want) {
-        test_fail(file, line, "%s is %" PRIu64 " (0x%" PRIx64 "), expected %" PRIu64 " (0x%" PRIx64 ")", what, got, got,
-                  want, want);
+        test_fail(file, line,
+                  "%s is %" PRIu64 " (0x%" PRIx64 "), expected %" PRIu64 " (0x%" PRIx64 ")", what,
+                  got, got, want, want);
     }
 }
 
 void test_eq_str(const char *file, int line, const char *what, const char *got, const char *want)
 {
     if (got == NULL || want == NULL ? got != want : strcmp(got, want) != 0) {
-        test_fail(file, line, "%s is \"%.300s\", expected \"%.300s\"", what, got != NULL ? got : "(null)",
-                  want != NULL ? want : "(null)");
+        test_fail(file, line, "%s is \"%.300s\", expected \"%.300s\"", what,
+                  got != NULL ? got : "(null)", want != NULL ? want : "(null)");
     }
 }
 
@@ -96,7 +98,8 @@ static const char *hex_around(const unsigned char *bytes, size_t len, char text[
     return text;
 }
 
-void test_eq_mem(const char *file, int line, const char *what, const void *got, const void *want, size_t len)
+void test_eq_mem(const char *file, int line, const char *what, const void *got, const void *want,
+                 size_t len)
 {
     const unsigned char *g = got;
     const unsigned char *w = want;
@@ -105,16 +108,19 @@ void test_eq_mem(const char *file, int line, const char *what, const void *got, 
 
     for (size_t i = 0; i < len; i++) {
         if (g[i] != w[i]) {
-            test_fail(file, line, "%s differs at byte %zu of %zu: got %s, expected %s", what, i, len,
-                      hex_around(g + i, len - i, got_text), hex_around(w + i, len - i, want_text));
+            test_fail(file, line, "%s differs at byte %zu of %zu: got %s, expected %s", what, i,
+                      len, hex_around(g + i, len - i, got_text),
+                      hex_around(w + i, len - i, want_text));
         }
     }
 }
 
-void test_eq_err(const char *file, int line, const char *what, int got, int want, const char *(*name)(int err))
+void test_eq_err(const char *file, int line, const char *what, int got, int want,
+                 const char *(*name)(int err))
 {
     if (got != want) {
-        test_fail(file, line, "%s is %s (%d), expected %s (%d)", what, name(got), got, name(want), want);
+        test_fail(file, line, "%s is %s (%d), expected %s (%d)", what, name(got), got, name(want),
+                  want);
     }
 }
 
@@ -222,7 +228,8 @@ static void make_tmp_root(void)
 {
     const char *base = getenv("TMPDIR");
 
-    snprintf(tmp_root, sizeof tmp_root, "%s/gyre-test-XXXXXX", base != NULL && base[0] != '\0' ? base : "/tmp");
+    snprintf(tmp_root, sizeof tmp_root, "%s/gyre-test-XXXXXX",
+             base != NULL && base[0] != '\0' ? base : "/tmp");
     if (mkdtemp(tmp_root) == NULL) {
         tmp_root[0] = '\0';
     }
@@ -253,7 +260,8 @@ static int wait_for(pid_t pid, const char *name)
     if (WTERMSIG(status) == SIGALRM) {
         fprintf(stderr, "%s: took too long\n", name);
     } else {
-        fprintf(stderr, "%s: died by signal %d (%s)\n", name, WTERMSIG(status), strsignal(WTERMSIG(status)));
+        fprintf(stderr, "%s: died by signal %d (%s)\n", name, WTERMSIG(status),
+                strsignal(WTERMSIG(status)));
     }
     return STATUS_FAILED;
 }
@@ -290,7 +298,8 @@ static bool is_wanted(const char *name, char **wanted, int n_wanted)
 {
     for (int i = 0; i < n_wanted; i++) {
         size_t len = strlen(wanted[i]);
-        if (strcmp(name, wanted[i]) == 0 || (len > 0 && wanted[i][len - 1] == '*' && strncmp(name, wanted[i], len - 1) == 0)) {
+        if (strcmp(name, wanted[i]) == 0 ||
+            (len > 0 && wanted[i][len - 1] == '*' && strncmp(name, wanted[i], len - 1) == 0)) {
             return true;
         }
     }
@@ -323,7 +332,9 @@ static void pick_seed(void)
 int main(int argc, char **argv)
 {
     const char *limit = getenv("GYRE_TEST_SECONDS");
-    unsigned limit_s = limit != NULL ? (unsigned)strtoul(limit, NULL, 10) : test_full() ? 1200 : 120;
+    unsigned limit_s = limit != NULL ? (unsigned)strtoul(limit, NULL, 10)
+                       : test_full() ? 1200
+                                     : 120;
     bool forking = getenv("GYRE_TEST_NO_FORK") == NULL;
     int passed = 0;
     int failed = 0;
@@ -345,7 +356,8 @@ int main(int argc, char **argv)
             skipped++;
         } else {
             failed++;
-            printf("FAILED %s (again: GYRE_SEED=%" PRIu64 " %s %s)\n", entry->name, seed, argv[0], entry->name);
+            printf("FAILED %s (again: GYRE_SEED=%" PRIu64 " %s %s)\n", entry->name, seed, argv[0],
+                   entry->name);
         }
     }
     if (argc > 1 && strcmp(argv[1], "--list") == 0) {
