@@ -1,0 +1,207 @@
+#include "server/s3/digest.h"
+
+#include <string.h>
+
+#include "server/s3/base64.h"
+
+struct checksum_row {
+    const char *field;
+    const char *name;
+    size_t size;
+};
+
+static const struct checksum_row rows[] = {
+    [SRV_CHECKSUM_NONE] = {NULL, NULL, 0},
+    [SRV_CHECKSUM_CRC32] = {"x-amz-checksum-crc32", "CRC32", 4},
+    [SRV_CHECKSUM_CRC32C] = {"x-amz-checksum-crc32c", "CRC32C", 4},
+    [SRV_CHECKSUM_CRC64NVME] = {"x-amz-checksum-crc64nvme", "CRC64NVME", 8},
+    [SRV_CHECKSUM_SHA1] = {"x-amz-checksum-sha1", "SHA1", 20},
+    [SRV_CHECKSUM_SHA256] = {"x-amz-checksum-sha256", "SHA256", 32},
+};
+
+#define N_ROWS (sizeof rows / sizeof rows[0])
+
+const char *srv_checksum_field(enum srv_checksum checksum)
+{
+    return rows[checksum].field;
+}
+
+const char *srv_checksum_name(enum srv_checksum checksum)
+{
+    return rows[checksum].name;
+}
+
+size_t srv_checksum_size(enum srv_checksum checksum)
+{
+    return rows[checksum].size;
+}
+
+static bool equals(struct srv_str text, const char *word)
+{
+    return text.len == strlen(word) && memcmp(text.base, word, text.len) == 0;
+}
+
+static bool begins(struct srv_str text, const char *prefix)
+{
+    size_t len = strlen(prefix);
+    return text.len >= len && memcmp(text.base, prefix, len) == 0;
+}
+
+static enum srv_checksum checksum_of_field(struct srv_str name)
+{
+    for (size_t i = 1; i < N_ROWS; i++) {
+        if (equals(name, rows[i].field))
+            return (enum srv_checksum)i;
+    }
+    return SRV_CHECKSUM_NONE;
+}
+
+/* Fields that share the prefix but carry no value of a body. */
+static bool is_checksum_value(struct srv_str name)
+{
+    return begins(name, "x-amz-checksum-") && !equals(name, "x-amz-checksum-algorithm") && !equals(name, "x-amz-checksum-type") &&
+           !equals(name, "x-amz-checksum-mode");
+}
+
+static enum srv_digest_fault plan_checksum(const struct srv_request *req, struct srv_digest_plan *plan)
+{
+    for (size_t i = 0; i < req->n_fields; i++) {
+        const struct srv_field *field = &req->fields[i];
+        if (!is_checksum_value(field->name))
+            continue;
+        if (plan->checksum != SRV_CHECKSUM_NONE)
+            return SRV_DIGEST_MANY_CHECKSUMS;
+        plan->checksum = checksum_of_field(field->name);
+        if (plan->checksum == SRV_CHECKSUM_NONE)
+            return SRV_DIGEST_CHECKSUM_UNKNOWN;
+        if (!srv_base64_decode(field->value, plan->value, rows[plan->checksum].size))
+            return SRV_DIGEST_BAD_CHECKSUM;
+    }
+    if (plan->checksum == SRV_CHECKSUM_NONE && srv_request_field(req, "x-amz-sdk-checksum-algorithm", NULL) != NULL)
+        return SRV_DIGEST_CHECKSUM_MISSING;
+    return SRV_DIGEST_FINE;
+}
+
+static enum srv_digest_fault plan_payload(const struct srv_request *req, struct srv_digest_plan *plan)
+{
+    const struct srv_str *value = srv_request_field(req, "x-amz-content-sha256", NULL);
+
+    if (value == NULL || equals(*value, "UNSIGNED-PAYLOAD"))
+        return SRV_DIGEST_FINE;
+    if (begins(*value, "STREAMING-"))
+        return SRV_DIGEST_STREAMING;
+    plan->has_payload = srv_hex_decode(*value, plan->payload, sizeof plan->payload);
+    return plan->has_payload ? SRV_DIGEST_FINE : SRV_DIGEST_BAD_PAYLOAD_HASH;
+}
+
+enum srv_digest_fault srv_digest_plan(const struct srv_request *req, bool wants_md5, struct srv_digest_plan *plan_out)
+{
+    size_t n_md5;
+    const struct srv_str *md5 = srv_request_field(req, "content-md5", &n_md5);
+
+    *plan_out = (struct srv_digest_plan){.wants_md5 = wants_md5};
+    if (md5 != NULL) {
+        if (n_md5 > 1 || !srv_base64_decode(*md5, plan_out->md5, sizeof plan_out->md5))
+            return SRV_DIGEST_BAD_MD5;
+        plan_out->has_md5 = true;
+    }
+    enum srv_digest_fault fault = plan_payload(req, plan_out);
+    if (fault != SRV_DIGEST_FINE)
+        return fault;
+    if (srv_request_field(req, "x-amz-trailer", NULL) != NULL)
+        return SRV_DIGEST_STREAMING;
+    return plan_checksum(req, plan_out);
+}
+
+static bool start(EVP_MD_CTX **ctx, const EVP_MD *type)
+{
+    *ctx = EVP_MD_CTX_new();
+    return *ctx != NULL && EVP_DigestInit_ex(*ctx, type, NULL) == 1;
+}
+
+enum srv_digest_fault srv_digest_init(struct srv_digest *digest, const struct srv_digest_plan *plan)
+{
+    bool ok = true;
+
+    *digest = (struct srv_digest){.plan = *plan};
+    if (plan->wants_md5 || plan->has_md5)
+        ok = start(&digest->md5_, EVP_md5());
+    if (ok && (plan->has_payload || plan->checksum == SRV_CHECKSUM_SHA256))
+        ok = start(&digest->sha256_, EVP_sha256());
+    if (ok && plan->checksum == SRV_CHECKSUM_SHA1)
+        ok = start(&digest->sha1_, EVP_sha1());
+    if (!ok)
+        srv_digest_fini(digest);
+    return ok ? SRV_DIGEST_FINE : SRV_DIGEST_NO_MEMORY;
+}
+
+void srv_digest_fini(struct srv_digest *digest)
+{
+    EVP_MD_CTX_free(digest->md5_);
+    EVP_MD_CTX_free(digest->sha256_);
+    EVP_MD_CTX_free(digest->sha1_);
+    digest->md5_ = digest->sha256_ = digest->sha1_ = NULL;
+}
+
+static void update_crc(struct srv_digest *digest, const void *bytes, size_t len)
+{
+    switch (digest->plan.checksum) {
+    case SRV_CHECKSUM_CRC32: digest->crc_ = srv_crc_update(SRV_CRC32, digest->crc_, bytes, len); break;
+    case SRV_CHECKSUM_CRC32C: digest->crc_ = srv_crc_update(SRV_CRC32C, digest->crc_, bytes, len); break;
+    case SRV_CHECKSUM_CRC64NVME: digest->crc_ = srv_crc_update(SRV_CRC64NVME, digest->crc_, bytes, len); break;
+    case SRV_CHECKSUM_NONE:
+    case SRV_CHECKSUM_SHA1:
+    case SRV_CHECKSUM_SHA256: break;
+    }
+}
+
+enum srv_digest_fault srv_digest_update(struct srv_digest *digest, const void *bytes, size_t len)
+{
+    bool ok = true;
+
+    if (digest->md5_ != NULL)
+        ok = EVP_DigestUpdate(digest->md5_, bytes, len) == 1;
+    if (ok && digest->sha256_ != NULL)
+        ok = EVP_DigestUpdate(digest->sha256_, bytes, len) == 1;
+    if (ok && digest->sha1_ != NULL)
+        ok = EVP_DigestUpdate(digest->sha1_, bytes, len) == 1;
+    update_crc(digest, bytes, len);
+    return ok ? SRV_DIGEST_FINE : SRV_DIGEST_NO_MEMORY;
+}
+
+/* Big-endian, as it is sent. */
+static void crc_bytes(uint64_t crc, size_t size, uint8_t *out)
+{
+    for (size_t i = 0; i < size; i++)
+        out[i] = (uint8_t)(crc >> (8 * (size - 1 - i)));
+}
+
+enum srv_digest_fault srv_digest_finish(struct srv_digest *digest, uint8_t md5_out[16])
+{
+    const struct srv_digest_plan *plan = &digest->plan;
+    size_t size = rows[plan->checksum].size;
+    uint8_t sha256[32], value[SRV_CHECKSUM_BYTES_MAX];
+    bool ok = true;
+
+    memset(md5_out, 0, 16);
+    if (digest->md5_ != NULL)
+        ok = EVP_DigestFinal_ex(digest->md5_, md5_out, NULL) == 1;
+    if (ok && digest->sha256_ != NULL)
+        ok = EVP_DigestFinal_ex(digest->sha256_, sha256, NULL) == 1;
+    if (ok && digest->sha1_ != NULL)
+        ok = EVP_DigestFinal_ex(digest->sha1_, value, NULL) == 1;
+    if (!ok)
+        return SRV_DIGEST_NO_MEMORY;
+
+    if (plan->checksum == SRV_CHECKSUM_SHA256)
+        memcpy(value, sha256, sizeof sha256);
+    else if (plan->checksum != SRV_CHECKSUM_SHA1)
+        crc_bytes(digest->crc_, size, value);
+    if (plan->has_md5 && memcmp(md5_out, plan->md5, 16) != 0)
+        return SRV_DIGEST_MD5_DIFFERS;
+    if (plan->has_payload && memcmp(sha256, plan->payload, sizeof sha256) != 0)
+        return SRV_DIGEST_PAYLOAD_DIFFERS;
+    if (memcmp(value, plan->value, size) != 0)
+        return SRV_DIGEST_CHECKSUM_DIFFERS;
+    return SRV_DIGEST_FINE;
+}
