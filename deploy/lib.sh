@@ -23,17 +23,14 @@ as_root() {
 
 # A package must not start its service: the policy file says no to invoke-rc.d while we install, unless the machine has its own.
 policy=/usr/sbin/policy-rc.d
-apt_install() {
-    local status=0 own_policy=
+apt_install() (
     if [ ! -e "$policy" ]; then
-        own_policy=1
+        trap 'as_root rm -f "$policy"' EXIT
         as_root sh -c "printf '#!/bin/sh\nexit 101\n' > $policy && chmod 755 $policy"
     fi
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq \
-        --no-install-recommends "$@" || status=$?
-    [ -z "$own_policy" ] || as_root rm -f "$policy"
-    return "$status"
-}
+        --no-install-recommends "$@"
+)
 
 # need PACKAGE...: installs what is missing, or ends with a message that says what to do.
 need() {
