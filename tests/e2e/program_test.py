@@ -1,0 +1,122 @@
+"""The program as a person meets it: help, versions, mistakes on the command line and in the file, stat and check."""
+
+import json
+import os
+import pathlib
+import re
+import socket
+import tempfile
+
+import gyre_server as gs
+
+
+def one_line(result, status, *words):
+    """A mistake ends with `status` and one line on stderr that holds the words."""
+    what = " ".join(map(str, result.args[1:]))
+    lines = result.stderr.strip().splitlines()
+    gs.check(f"gyre {what}: exit status and one line", result.returncode == status and len(lines) == 1,
+             f"{result.returncode}: {result.stderr}")
+    for word in words:
+        gs.check(f"gyre {what}: names {word!r}", word in result.stderr, result.stderr)
+
+
+def help_and_version():
+    for arguments in (["--help"], ["serve", "--help"], ["stat", "--help"], ["check", "--help"]):
+        result = gs.gyre(*arguments)
+        gs.check(f"gyre {' '.join(arguments)}", result.returncode == 0 and "Usage" in result.stdout and not result.stderr, result)
+    text = gs.gyre("serve", "--help").stdout
+    for flag in ("--config", "--listen", "--data", "--size", "--tls-cert", "--tls-key", "--tls-self-signed", "--threads", "--log-level"):
+        gs.check(f"--help names {flag}", flag in text)
+    version = gs.gyre("version")
+    gs.check("gyre version", version.returncode == 0 and re.match(r"gyre \d+\.\d+\.\d+", version.stdout), version)
+
+
+def mistakes(tmp):
+    one_line(gs.gyre("serv"), 2, "serv", "serve")
+    one_line(gs.gyre("serve", "--lisen", "127.0.0.1:0"), 2, "--lisen", "--listen")
+    one_line(gs.gyre("serve", "--size", "tiny"), 2, "--size", "tiny")
+    one_line(gs.gyre("serve", "--size", "1M", "--data", tmp / "d1"), 2, "64")
+    one_line(gs.gyre("serve", "--listen", "nowhere"), 2, "nowhere")
+    one_line(gs.gyre("serve", "--listen", "127.0.0.1:99999"), 2, "99999")
+    one_line(gs.gyre("serve", "--threads", "many"), 2, "many")
+    one_line(gs.gyre("serve", "--log-level", "inof"), 2, "inof", "info")
+    one_line(gs.gyre("serve", "--listen"), 2, "--listen")
+    one_line(gs.gyre("serve", "--listen", "tls:127.0.0.1:0", "--data", tmp / "d2", "--size", "64M"), 2, "--tls-self-signed")
+    one_line(gs.gyre("serve", "stray"), 2, "stray")
+    one_line(gs.gyre("serve", "--config", tmp / "none.json"), 1, "none.json")
+    one_line(gs.gyre("serve", "--listen", "tls:127.0.0.1:0", "--tls-cert", tmp / "no.pem", "--tls-key", tmp / "no.pem",
+                     "--data", tmp / "d3", "--size", "64M"), 1, "no.pem")
+    one_line(gs.gyre("stat", "--data", tmp / "nothing"), 1, "nothing")
+    one_line(gs.gyre("check", "--data", tmp / "nothing"), 1, "nothing")
+    plain = tmp / "file"
+    plain.write_text("x")
+    one_line(gs.gyre("serve", "--data", plain, "--size", "64M", "--listen", "127.0.0.1:0"), 1, str(plain))
+    one_line(gs.gyre("serve", "--data", tmp / "huge", "--size", "900T", "--listen", "127.0.0.1:0"), 1, "huge")
+    gs.check("a failed creation leaves no big files", sum(path.stat().st_blocks for path in tmp.rglob("*") if path.is_file()) < 100000)
+    for text, words in (
+        ('{"lisen": ["127.0.0.1:0"]}', ("lisen", "listen")),
+        ('{"size": true}', ("size",)),
+        ('{"size": "64M",', ("line",)),
+        ('[]', ("object",)),
+    ):
+        config = tmp / "bad.json"
+        config.write_text(text)
+        one_line(gs.gyre("serve", "--config", config), 2, "bad.json", *words)
+
+
+def port_taken(tmp):
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen()
+        port = sock.getsockname()[1]
+        one_line(gs.gyre("serve", "--listen", f"127.0.0.1:{port}", "--data", tmp / "d4", "--size", "64M"), 1, str(port), "in use")
+
+
+def configured(tmp):
+    """A file can say all that flags can, and flags win."""
+    config = tmp / "gyre.json"
+    port = gs.free_port()
+    config.write_text(json.dumps({"listen": [f"127.0.0.1:{port}"], "data": [str(tmp / "wrong")], "size": "128M", "threads": 1,
+                                  "buckets": {"quick": {"etag": "opaque"}}}))
+    with gs.Server("--config", config, size="128M") as server:
+        server.request("PUT", "/quick")
+        server.request("PUT", "/slow")
+        opaque = server.request("PUT", "/quick/a", b"same").headers["etag"]
+        again = server.request("PUT", "/quick/b", b"same").headers["etag"]
+        plain = server.request("PUT", "/slow/a", b"same").headers["etag"]
+        gs.check_eq("the ETag of a plain bucket is the MD5", plain, '"51037a4a37730f52c8732586d3aaa316"')
+        gs.check("opaque ETags are not, and differ", opaque != plain and opaque != again, f"{opaque} {again}")
+        gs.check_eq("an opaque ETag is the object's", server.request("HEAD", "/quick/a").headers["etag"], opaque)
+        gs.check("--data wins over the file", not (tmp / "wrong").exists())
+
+
+def first_words(tmp):
+    """On start it says where it listens, where the data is, and what to try; the lines work."""
+    with gs.Server(size="64M") as server:
+        text = server.log()
+        gs.check("the address is printed", f"127.0.0.1:{server.port}" in text, text)
+        gs.check("the place of the data is printed", str(server.data) in text, text)
+        lines = [line.strip() for line in text.splitlines() if line.strip().startswith("curl ")]
+        gs.check_eq("three curl lines", len(lines), 3)
+        for line in lines:
+            status = os.system(f"cd {tmp} && echo hello > hello.txt && {line} > out.txt 2> err.txt")
+            gs.check(f"works: {line}", status == 0, (tmp / "err.txt").read_text())
+        check = gs.gyre("check", "--data", server.data)
+        gs.check("check says when a store is in use", check.returncode == 1 and "in use" in check.stderr, check)
+    stat = gs.gyre("stat", "--data", server.data, "--json")
+    numbers = json.loads(stat.stdout)
+    gs.check("stat --json", stat.returncode == 0 and numbers["documents"] >= 2 and numbers["capacity_bytes"] > 0, stat)
+    human = gs.gyre("stat", "--data", server.data)
+    gs.check("stat", human.returncode == 0 and "documents" in human.stdout, human)
+    check = gs.gyre("check", "--data", server.data, "--json")
+    gs.check("check --json", check.returncode == 0 and json.loads(check.stdout)["violations"] == 0, check)
+
+
+def main():
+    tmp = pathlib.Path(tempfile.mkdtemp(dir=gs.tmpdir()))
+    gs.run(help_and_version, lambda: mistakes(tmp), lambda: port_taken(tmp), lambda: configured(tmp), lambda: first_words(tmp))
+    gs.finish()
+
+
+if __name__ == "__main__":
+    main()
