@@ -16,10 +16,18 @@
 #include "engine/base/gyre_err.h"
 
 /* The error for an errno value, never GYRE_OK:
- * ENOSPC EDQUOT EFBIG -> DISK_FULL       EACCES EPERM EROFS -> ACCESS       EMFILE ENFILE ->
- * NO_FILES     ENOMEM -> NO_MEMORY ENOENT -> NO_STORE    EEXIST -> EXISTS     EAGAIN EBUSY ETXTBSY
- * -> BUSY    ENOSYS EOPNOTSUPP -> UNSUPPORTED EINVAL ELOOP ENOTDIR EISDIR ENAMETOOLONG ENXIO ESPIPE
- * -> INVALID           all others, EIO among them -> IO */
+ *
+ *     DISK_FULL    ENOSPC EDQUOT EFBIG
+ *     ACCESS       EACCES EPERM EROFS
+ *     NO_FILES     EMFILE ENFILE
+ *     NO_MEMORY    ENOMEM
+ *     NO_STORE     ENOENT
+ *     EXISTS       EEXIST
+ *     BUSY         EAGAIN EBUSY ETXTBSY
+ *     UNSUPPORTED  ENOSYS EOPNOTSUPP
+ *     INVALID      EINVAL ELOOP ENOTDIR EISDIR ENAMETOOLONG ENXIO ESPIPE
+ *     IO           EIO and all others
+ */
 GYRE_MUST_USE gyre_err eng_err_of_errno(int errno_value);
 
 /* Writes all pieces at `off`. On an error any part of them may have been written. DISK_FULL, IO and
