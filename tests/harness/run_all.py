@@ -156,7 +156,7 @@ def build(directory, totals):
 def style_tests():
     for script in sorted((ROOT / "tests/style").glob("check_*.py")):
         needs = "build" if "NEEDS_BUILD = True" in script.read_text() else None
-        yield Test(f"style/{script.stem[6:]}", ["python3", script], build=needs)
+        yield Test(f"style/{script.stem[6:]}", ["python3", script], build=needs, alone=False)
 
 
 def unit_tests(directory, full):

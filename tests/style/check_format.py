@@ -4,10 +4,13 @@ import subprocess
 import tree
 
 sources = tree.files(".c", ".h")
-findings = []
-for source in sources:
-    result = subprocess.run(["clang-format", "--dry-run", "-Werror", source], cwd=tree.ROOT, capture_output=True, text=True)
-    if result.returncode:
-        first = result.stderr.splitlines()[0] if result.stderr else "failed"
-        findings.append(f"{first.split(': error')[0]}: run clang-format -i {source}")
+result = subprocess.run(["clang-format", "--dry-run", "-Werror", *sources], cwd=tree.ROOT, capture_output=True, text=True)
+first = {}
+for line in result.stderr.splitlines():
+    place, mark, _ = line.partition(": error: ")
+    if mark:
+        first.setdefault(place.split(":")[0], place)
+findings = [f"{place}: run clang-format -i {path}" for path, place in first.items()]
+if result.returncode and not findings:
+    findings = [f"clang-format: {result.stderr.strip()[:300]}"]
 tree.finish("style/format", findings, sources)
