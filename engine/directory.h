@@ -1,10 +1,12 @@
-/* The index of a stripe: 64-byte buckets of seven one-word entries and a version, two candidate buckets per key.
+/* The index of a stripe: 64-byte buckets of seven one-word entries and a version, two candidate
+ * buckets per key.
  *
- *   63..48 tag | 47..14 offset in ENG_UNIT | 13..7 size class | 6..5 kind | 4 zone | 3 keep | 2..0 low bits of the serial
+ *   63..48 tag | 47..14 offset in ENG_UNIT | 13..7 size class | 6..5 kind | 4 zone | 3 keep | 2..0 low
+ *   bits of the serial; 0 is an empty entry
  *
- * Readers take no lock: they read the candidates between two looks at the versions. Writers hold the stripe's alloc lock.
- * Why a stale answer is safe: an entry only leads to a document, which is pinned, re-checked against the entry, and carries its own key,
- * serial and checksum.
+ * Threads: functions named _locked need the stripe's alloc lock; the others need nothing.
+ * Blocks:  never, but for a writer that is inside a bucket. Allocates: nothing.
+ * Keeps:   E1, E2, E3, E4.
  */
 #pragma once
 
@@ -19,28 +21,53 @@ struct eng_place {
     uint16_t tag;
 };
 
+/* An entry and what its slot said at the same moment. */
 struct eng_candidate {
     uint64_t entry;
     uint32_t slot;
-    uint32_t slot_word; /* eng_slot.word as read with the entry */
+    uint32_t slot_word; /* eng_slot.word */
 };
 
 #define ENG_CANDIDATES (2 * ENG_BUCKET_ENTRIES)
 
-uint64_t eng_entry_make(uint16_t tag, uint64_t offset_units, uint64_t units, enum eng_kind kind, uint8_t zone, bool keep,
-                        uint64_t serial);
+/* What a key's two buckets held at one moment. */
+struct eng_candidates {
+    size_t n; /* 0: the key is not in the directory */
+    uint32_t version[2];
+    struct eng_candidate at[ENG_CANDIDATES];
+};
+
+/* eng_slot.word: generation 24 | verified 1 | hits 2 | spare 5. */
+#define ENG_SLOT_GENERATION UINT32_C(0xFFFFFF00)
+#define ENG_SLOT_VERIFIED UINT32_C(0x80)
+#define ENG_SLOT_HITS UINT32_C(0x60)
+#define ENG_SLOT_HIT UINT32_C(0x20)
+
+uint64_t eng_entry_make(uint16_t tag, uint64_t offset_units, uint64_t units, enum eng_kind kind,
+                        uint8_t zone, bool keep, uint64_t serial);
 uint64_t eng_entry_offset(uint64_t entry);      /* units */
 uint64_t eng_entry_units_bound(uint64_t entry); /* at least the extent's length, at most 25 % more */
 uint16_t eng_entry_tag(uint64_t entry);
 enum eng_kind eng_entry_kind(uint64_t entry);
 bool eng_entry_keep(uint64_t entry);
+/* Size class of an extent, and the longest extent of a class, both for extents up to 2^34 units. */
+unsigned eng_size_class(uint64_t units);
+uint64_t eng_size_class_units(unsigned size_class);
 
-/* Where `key` belongs in a pool with this epoch; *stripe_out gets the stripe. */
-struct eng_place eng_place_of(struct eng_store *store, uint8_t pool, const uint8_t key[32], struct eng_stripe **stripe_out);
+/* Where `key` belongs in a pool with its present epoch; *stripe_out gets the stripe. */
+struct eng_place eng_place_of(struct eng_store *store, uint8_t pool, const uint8_t key[32],
+                              struct eng_stripe **stripe_out);
+/* Where a hash belongs in this stripe. */
+struct eng_place eng_place_of_hash(const struct eng_stripe *stripe, uint64_t hash);
+/* The other bucket of an entry that lies in `bucket`; may be the same one. */
+uint32_t eng_bucket_other(const struct eng_stripe *stripe, uint32_t bucket, uint16_t tag);
 
-/* The entries with the place's tag; *n_out 0 is an exact miss. Never blocks, but for a writer that is inside a bucket. */
-void eng_directory_lookup(const struct eng_stripe *stripe, const struct eng_place *place, struct eng_candidate out[ENG_CANDIDATES],
-                          size_t *n_out);
+/* The entries with the place's tag, all as they stood at one moment. */
+void eng_directory_lookup(struct eng_stripe *stripe, const struct eng_place *place,
+                          struct eng_candidates *out);
+/* Whether nothing in the place's buckets has changed since `seen` was looked up. */
+bool eng_directory_unchanged_locked(const struct eng_stripe *stripe, const struct eng_place *place,
+                                    const struct eng_candidates *seen);
 
 /* What an insertion pushed out. slot ENG_NO_SLOT: nothing. */
 struct eng_displaced {
@@ -49,16 +76,32 @@ struct eng_displaced {
     uint64_t units;
 };
 
-/* Adds an entry: the emptier bucket, else moves one resident to its other bucket, else displaces one that may go. NO_SPACE when all are
- * kept ones. Fills the slot record and lists it in its granule. */
-GYRE_MUST_USE gyre_err eng_directory_insert_locked(struct eng_stripe *stripe, const struct eng_place *place, uint64_t entry,
-                                                   const struct eng_slot *record, struct eng_displaced *displaced_out);
-/* Puts a new entry into the slot of an old one in a single store; false when the slot no longer holds `old`. */
-bool eng_directory_replace_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t old, uint64_t entry,
-                                  const struct eng_slot *record);
+/* Adds an entry: to the emptier bucket, else one resident moves to its other bucket, else one that
+ * may go is displaced. Of `record`, units, tenant, retention and pool count. NO_SPACE when all 14 are
+ * to be kept. */
+GYRE_MUST_USE gyre_err eng_directory_insert_locked(struct eng_stripe *stripe,
+                                                   const struct eng_place *place, uint64_t entry,
+                                                   const struct eng_slot *record,
+                                                   struct eng_displaced *displaced_out);
+/* Puts a new entry into the slot of an old one in a single store; false when the slot no longer holds
+ * `old`. */
+bool eng_directory_replace_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t old,
+                                  uint64_t entry, const struct eng_slot *record);
 /* Empties a slot; false when it no longer holds `old`. */
 bool eng_directory_remove_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t old);
+/* Gives a slot record to an entry that is in the directory without one, when a store is opened. */
+void eng_directory_adopt_locked(struct eng_stripe *stripe, uint32_t slot,
+                                const struct eng_slot *record);
+/* Makes directory, slot records, lists and totals agree after a holder of the alloc lock died. */
+void eng_directory_repair_locked(struct eng_stripe *stripe);
 
-/* Marks verified, or counts a hit, unless the slot has got another document since `slot_word` was read. */
+/* The entry in a slot; exact under the alloc lock, else a moment's view. */
+uint64_t eng_directory_entry(const struct eng_stripe *stripe, uint32_t slot);
+/* First slot whose document starts in a granule, then the next of the same granule; ENG_NO_SLOT ends. */
+uint32_t eng_granule_first_locked(const struct eng_stripe *stripe, uint64_t granule);
+uint32_t eng_granule_next_locked(const struct eng_stripe *stripe, uint32_t slot);
+
+/* Marks verified, or counts a hit, unless the slot has got another document since `slot_word` was
+ * read. */
 void eng_slot_mark_verified(struct eng_slot *slot, uint32_t slot_word);
 void eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word);

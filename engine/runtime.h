@@ -101,7 +101,7 @@ struct eng_stripe_rt {
     uint64_t bucket_in_flight; /* [w] bucket + 1 while its version is odd: what a successor repairs */
     uint32_t n_horizon;
     uint32_t horizon[ENG_HORIZON]; /* [w] as in the last header written */
-    uint32_t reservation_hint;
+    uint32_t reservations_high; /* [w] reservations from here on are free */
     struct eng_ring rings[ENG_MAX_POOLS]; /* by pool; kind M only until a policy splits them */
     struct eng_reservation reservations[ENG_RESERVATIONS];
     struct eng_segment_row segments[ENG_MAX_SEGMENTS]; /* [w] working copy of the table */
@@ -116,6 +116,8 @@ struct eng_runtime_head {
     char boot_id[40];
     uint64_t bytes;
     uint64_t process_off, pin_off;
+    _Atomic uint32_t pins_high; /* [a] pins from here on were never taken; only grows */
+    uint32_t zero_;
     uint64_t stripe_off[ENG_MAX_STRIPES];  /* struct eng_stripe_rt */
     uint64_t slot_off[ENG_MAX_STRIPES];    /* struct eng_slot[n_buckets * 7] */
     uint64_t granule_off[ENG_MAX_STRIPES]; /* u32[segment area / ENG_GRANULE]: first slot, ENG_NO_SLOT if none */

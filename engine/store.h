@@ -6,10 +6,10 @@
  */
 #pragma once
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "engine/base/gyre_err.h"
 #include "engine/format.h"
@@ -22,6 +22,7 @@ struct eng_bucket {
 };
 
 struct eng_slab_cache; /* engine/slab.h */
+struct eng_keeper;     /* engine/keeper.h */
 
 struct eng_stripe {
     struct eng_store *store;        /* [c] */
@@ -34,6 +35,7 @@ struct eng_stripe {
     uint64_t segment_units;         /* [c] */
     uint32_t n_buckets, n_segments; /* [c] */
     uint32_t index;                 /* [c] */
+    bool directory_locked;          /* [c] buckets are locked in memory: reading one never faults */
     uint32_t crc_seed;              /* [c] of document headers: from uuid and stripe */
     int fd;                         /* [c] data file */
     char *path;                     /* [c] */
@@ -78,12 +80,7 @@ struct eng_store {
     _Atomic uint32_t closing; /* 1: new work is refused */
     _Atomic uint32_t active;  /* calls in progress that a close waits for */
     uint32_t sync_interval_ms;
-    pthread_t keeper; /* cleans ahead and syncs */
-    bool keeper_running;
-    pthread_mutex_t keeper_lock;
-    pthread_cond_t keeper_cond;
-    uint32_t keeper_wake; /* [keeper_lock] */
-    bool keeper_stop;     /* [keeper_lock] */
+    struct eng_keeper *keeper; /* engine/keeper.h; NULL while none runs */
 };
 
 /* Opens or makes a store and recovers it. Results as gyre_open; open->message gets the sentence. */

@@ -1,0 +1,18 @@
+/* Taking the two locks of a stripe, with the repair that is due when their last holder died inside.
+ *
+ * Order: clean_lock (rank 1) before alloc_lock (rank 2); never two stripes at once.
+ * Threads: any. Blocks: for the other holder. Allocates: nothing.
+ */
+#pragma once
+
+#include "engine/store.h"
+
+enum { ENG_RANK_CLEAN = 1, ENG_RANK_ALLOC = 2, ENG_RANK_SLAB = 3, ENG_RANK_KEEPER = 4 };
+
+/* Rings, reservations, directory, slots, segment table. */
+void eng_alloc_lock(struct eng_stripe *stripe);
+void eng_alloc_unlock(struct eng_stripe *stripe);
+
+/* The hand. */
+void eng_clean_lock(struct eng_stripe *stripe);
+void eng_clean_unlock(struct eng_stripe *stripe);
