@@ -12,7 +12,8 @@ static const struct err_row rows[GYRE_ERR_COUNT] = {
 #undef X
 };
 
-/* A number that is no error at all can only be a broken promise of the store or its caller, so it is not retried. */
+/* A number that is no error at all can only be a broken promise of the store or its caller, so it
+ * is not retried. */
 static const struct err_row unknown = {"UNKNOWN", "unknown error", GYRE_KIND_RESOURCE};
 
 static const struct err_row *row_of(gyre_err err)

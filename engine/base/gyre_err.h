@@ -1,4 +1,5 @@
-/* The errors of the engine and of libgyre, made from the one list in gyre_err.def; part of the installed interface.
+/* The errors of the engine and of libgyre, made from the one list in gyre_err.def; part of the
+ * installed interface.
  *
  * Threads: any. Blocks: never. Allocates: nothing.
  */

@@ -193,9 +193,13 @@ TEST(descriptors_that_run_out_are_reported)
     int fd = new_file("real");
     eng_close(&fd);
     const char *path = test_path("real");
-    const struct rlimit none = {0, 0};
+    struct rlimit before;
+    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const struct rlimit none = {0, before.rlim_max};
     CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    CHECK_ERR(eng_open_regular(AT_FDCWD, path, O_RDWR, 0, &fd), GYRE_NO_FILES);
+    gyre_err err = eng_open_regular(AT_FDCWD, path, O_RDWR, 0, &fd);
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK_ERR(err, GYRE_NO_FILES);
 }
 
 TEST(directories_are_opened_and_synced)
