@@ -162,7 +162,7 @@ def style_tests():
 def unit_tests(directory, full):
     """What CTest knows in a build directory."""
     listing = subprocess.run(["ctest", "--test-dir", ROOT / directory, "--show-only=json-v1"], capture_output=True, text=True)
-    group = {"build": "unit", "build-asan": "asan", "build-tsan": "tsan"}[directory]
+    group = {"build": "unit", "build-asan": "unit-asan", "build-tsan": "unit-tsan"}[directory]
     for test in json.loads(listing.stdout).get("tests", []) if listing.returncode == 0 else []:
         if "command" in test and pathlib.Path(test["command"][0]).exists():
             yield Test(f"{group}/{test['name']}", test["command"], build=directory, alone=False,
@@ -236,8 +236,8 @@ def main():
         if options.list:
             print("\n".join(test.name for test in tests))
             continue
-        # Unit tests are known only once the directory is configured, so a pattern may be about them.
-        if directory and (tests or not options.only or not (ROOT / directory / "build.ninja").exists()):
+        # Unit tests are known only once the directory is configured, so a pattern may be about ones not seen yet.
+        if directory and (tests or not options.only or any("unit" in pattern for pattern in options.only)):
             if not build(directory, totals):
                 continue
             tests = [test for test in all_tests(directory, options.full) if wanted(test.name, options.only)]
