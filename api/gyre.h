@@ -319,8 +319,16 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_delete(struct gyre_store *store, const stru
                                             enum gyre_condition condition, uint64_t if_serial,
                                             unsigned flags);
 
-/* Calls `visit` for each object of the meta pool, in no order, until it returns false. The handle
- * is lent for the call. Blocks for cold data. */
+/* Calls `visit` for each object of a pool that is there throughout the call, in no order, until it
+ * returns false. The handle is lent for the call and as if opened with GYRE_GET_HEAD, but the body
+ * of meta objects is there too. Damaged objects are passed over. Blocks for cold data: one read for
+ * each object. INVALID, NO_MEMORY, CLOSED. */
+GYRE_MUST_USE GYRE_API gyre_err gyre_each(struct gyre_store *store, enum gyre_pool pool,
+                                          bool (*visit)(void *data,
+                                                        const struct gyre_handle *handle),
+                                          void *data);
+
+/* gyre_each of GYRE_POOL_META. */
 GYRE_MUST_USE GYRE_API gyre_err gyre_each_meta(struct gyre_store *store,
                                                bool (*visit)(void *data,
                                                              const struct gyre_handle *handle),
