@@ -1,0 +1,54 @@
+"""The runner itself: what it counts as passed and failed, and that nothing a test starts outlives it."""
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+import run_all
+
+ROWS = [
+    # (what, shell script, passed, failed, skipped)
+    ("a summary is added up", "echo 'x: 3 passed, 0 failed'", 3, 0, 0),
+    ("with skipped ones", "echo 'a/b: 3 passed, 0 failed, 2 skipped'", 3, 0, 2),
+    ("the last summary counts", "echo 'x: 9 passed, 9 failed'; echo 'x: 1 passed, 0 failed'", 1, 0, 0),
+    ("failures are added up", "echo 'x: 3 passed, 2 failed'; exit 1", 3, 2, 0),
+    ("a bad exit after good words fails", "echo 'x: 3 passed, 0 failed'; exit 1", 3, 1, 0),
+    ("failures with a good exit fail", "echo 'x: 3 passed, 2 failed'", 3, 2, 0),
+    ("no summary: the exit status counts", "true", 1, 0, 0),
+    ("no summary, bad exit", "false", 0, 1, 0),
+    ("a crash fails", "echo 'x: 3 passed, 0 failed'; kill -SEGV $$", 3, 1, 0),
+    ("77 is a skip", "exit 77", 0, 0, 1),
+    ("taking too long fails", "sleep 60", 0, 1, 0),
+    ("standard input is empty", "test -z \"$(cat)\"", 1, 0, 0),
+    ("leaving a process fails", "sleep 60 & echo 'x: 1 passed, 0 failed'", 1, 1, 0),
+]
+
+
+def main():
+    passed = failed = 0
+
+    def check(what, holds, detail=""):
+        nonlocal passed, failed
+        passed, failed = passed + bool(holds), failed + (not holds)
+        if not holds:
+            print(f"{what}: {detail}")
+
+    for what, script, *wanted in ROWS:
+        result = run_all.run_command(run_all.Test("self", ["bash", "-c", script], limit_s=2))
+        check(what, list(result[:3]) == wanted, f"{result}, expected {wanted}")
+    result = run_all.run_command(run_all.Test("self", ["bash", "-c", "echo pid $$ $TMPDIR; sleep 60 & sleep 60"], limit_s=1))
+    pid, tmp = result[3].split()[1:3]
+    time.sleep(0.2)
+    group = subprocess.run(["pgrep", "-g", pid], capture_output=True, text=True).stdout if pathlib.Path("/usr/bin/pgrep").exists() else ""
+    check("a test that takes too long is ended with its children", not group, group)
+    check("its temporary directory is removed", not os.path.exists(tmp), tmp)
+    check("patterns match parts and globs", run_all.wanted("unit/a/b_test", ["a/b"]) and run_all.wanted("unit/a", ["unit/*"])
+          and not run_all.wanted("unit/a", ["e2e"]))
+    print(f"harness/runner_test: {passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
