@@ -69,13 +69,16 @@ def alive_in(group):
 
 def end_group(group):
     """Ends what is left of a test's session; True if there was anything. SIGTERM first, so that servers can close their stores."""
-    left = alive_in(group)
+    for _ in range(5):  # a child may need a moment to see that its parent is gone
+        if not alive_in(group):
+            return False
+        time.sleep(0.1)
     for turn in range(60):
         if not alive_in(group):
             break
         os.killpg(group, signal.SIGTERM if turn < 30 else signal.SIGKILL)
         time.sleep(0.1)
-    return left
+    return True
 
 
 def run_command(test):
