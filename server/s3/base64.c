@@ -28,7 +28,8 @@ static bool decode_group(const char *text, uint8_t *out, size_t n)
     }
     for (size_t i = 0; i < n; i++)
         out[i] = (uint8_t)(bits >> (16 - 8 * i));
-    return (bits & ((UINT32_C(1) << (24 - 8 * n)) - 1)) == 0; /* a second spelling of the same bytes */
+    return (bits & ((UINT32_C(1) << (24 - 8 * n)) - 1)) ==
+           0; /* a second spelling of the same bytes */
 }
 
 bool srv_base64_decode(struct srv_str text, uint8_t *out, size_t len)

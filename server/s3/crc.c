@@ -44,7 +44,8 @@ size_t srv_crc_size(enum srv_crc_kind kind)
     return kind == SRV_CRC64NVME ? 8 : 4;
 }
 
-/* A 32-bit CRC lives in the low half of the 64-bit state: its tables never set the upper half, so one loop serves both widths. */
+/* A 32-bit CRC lives in the low half of the 64-bit state: its tables never set the upper half, so
+ * one loop serves both widths. */
 uint64_t srv_crc_update(enum srv_crc_kind kind, uint64_t crc, const void *bytes, size_t len)
 {
     const uint8_t *at = bytes;
@@ -57,8 +58,9 @@ uint64_t srv_crc_update(enum srv_crc_kind kind, uint64_t crc, const void *bytes,
         uint64_t word;
         memcpy(&word, at, 8);
         crc ^= le64toh(word);
-        crc = c->t[7][crc & 0xff] ^ c->t[6][crc >> 8 & 0xff] ^ c->t[5][crc >> 16 & 0xff] ^ c->t[4][crc >> 24 & 0xff] ^
-              c->t[3][crc >> 32 & 0xff] ^ c->t[2][crc >> 40 & 0xff] ^ c->t[1][crc >> 48 & 0xff] ^ c->t[0][crc >> 56];
+        crc = c->t[7][crc & 0xff] ^ c->t[6][crc >> 8 & 0xff] ^ c->t[5][crc >> 16 & 0xff] ^
+              c->t[4][crc >> 24 & 0xff] ^ c->t[3][crc >> 32 & 0xff] ^ c->t[2][crc >> 40 & 0xff] ^
+              c->t[1][crc >> 48 & 0xff] ^ c->t[0][crc >> 56];
     }
     for (; len > 0; len--, at++)
         crc = (crc >> 8) ^ c->t[0][(crc ^ *at) & 0xff];

@@ -1,4 +1,5 @@
-/* The cyclic redundancy checks that S3 clients send with a body: CRC32, CRC32C and CRC64NVME, eight bytes a step from tables.
+/* The cyclic redundancy checks that S3 clients send with a body: CRC32, CRC32C and CRC64NVME, eight
+ * bytes a step from tables.
  *
  * All three are reflected, start from all ones and end with all bits inverted.
  * Threads: any; the tables are made once. Blocks: never. Allocates: nothing.

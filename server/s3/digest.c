@@ -59,11 +59,12 @@ static enum srv_checksum checksum_of_field(struct srv_str name)
 /* Fields that share the prefix but carry no value of a body. */
 static bool is_checksum_value(struct srv_str name)
 {
-    return begins(name, "x-amz-checksum-") && !equals(name, "x-amz-checksum-algorithm") && !equals(name, "x-amz-checksum-type") &&
-           !equals(name, "x-amz-checksum-mode");
+    return begins(name, "x-amz-checksum-") && !equals(name, "x-amz-checksum-algorithm") &&
+           !equals(name, "x-amz-checksum-type") && !equals(name, "x-amz-checksum-mode");
 }
 
-static enum srv_digest_fault plan_checksum(const struct srv_request *req, struct srv_digest_plan *plan)
+static enum srv_digest_fault plan_checksum(const struct srv_request *req,
+                                           struct srv_digest_plan *plan)
 {
     for (size_t i = 0; i < req->n_fields; i++) {
         const struct srv_field *field = &req->fields[i];
@@ -77,12 +78,14 @@ static enum srv_digest_fault plan_checksum(const struct srv_request *req, struct
         if (!srv_base64_decode(field->value, plan->value, rows[plan->checksum].size))
             return SRV_DIGEST_BAD_CHECKSUM;
     }
-    if (plan->checksum == SRV_CHECKSUM_NONE && srv_request_field(req, "x-amz-sdk-checksum-algorithm", NULL) != NULL)
+    if (plan->checksum == SRV_CHECKSUM_NONE &&
+        srv_request_field(req, "x-amz-sdk-checksum-algorithm", NULL) != NULL)
         return SRV_DIGEST_CHECKSUM_MISSING;
     return SRV_DIGEST_FINE;
 }
 
-static enum srv_digest_fault plan_payload(const struct srv_request *req, struct srv_digest_plan *plan)
+static enum srv_digest_fault plan_payload(const struct srv_request *req,
+                                          struct srv_digest_plan *plan)
 {
     const struct srv_str *value = srv_request_field(req, "x-amz-content-sha256", NULL);
 
@@ -94,7 +97,8 @@ static enum srv_digest_fault plan_payload(const struct srv_request *req, struct 
     return plan->has_payload ? SRV_DIGEST_FINE : SRV_DIGEST_BAD_PAYLOAD_HASH;
 }
 
-enum srv_digest_fault srv_digest_plan(const struct srv_request *req, bool wants_md5, struct srv_digest_plan *plan_out)
+enum srv_digest_fault srv_digest_plan(const struct srv_request *req, bool wants_md5,
+                                      struct srv_digest_plan *plan_out)
 {
     size_t n_md5;
     const struct srv_str *md5 = srv_request_field(req, "content-md5", &n_md5);
@@ -146,9 +150,15 @@ void srv_digest_fini(struct srv_digest *digest)
 static void update_crc(struct srv_digest *digest, const void *bytes, size_t len)
 {
     switch (digest->plan.checksum) {
-    case SRV_CHECKSUM_CRC32: digest->crc_ = srv_crc_update(SRV_CRC32, digest->crc_, bytes, len); break;
-    case SRV_CHECKSUM_CRC32C: digest->crc_ = srv_crc_update(SRV_CRC32C, digest->crc_, bytes, len); break;
-    case SRV_CHECKSUM_CRC64NVME: digest->crc_ = srv_crc_update(SRV_CRC64NVME, digest->crc_, bytes, len); break;
+    case SRV_CHECKSUM_CRC32:
+        digest->crc_ = srv_crc_update(SRV_CRC32, digest->crc_, bytes, len);
+        break;
+    case SRV_CHECKSUM_CRC32C:
+        digest->crc_ = srv_crc_update(SRV_CRC32C, digest->crc_, bytes, len);
+        break;
+    case SRV_CHECKSUM_CRC64NVME:
+        digest->crc_ = srv_crc_update(SRV_CRC64NVME, digest->crc_, bytes, len);
+        break;
     case SRV_CHECKSUM_NONE:
     case SRV_CHECKSUM_SHA1:
     case SRV_CHECKSUM_SHA256: break;

@@ -1,4 +1,5 @@
-/* The digests of a request body: the MD5 its ETag is made of, and whatever the client sent to check the body against.
+/* The digests of a request body: the MD5 its ETag is made of, and whatever the client sent to check
+ * the body against.
  *
  * Owns:    struct srv_digest owns its OpenSSL contexts between init and fini.
  * Threads: plan on any thread; one srv_digest is used by one thread at a time.
@@ -25,9 +26,9 @@ enum { SRV_CHECKSUM_BYTES_MAX = 32, SRV_CHECKSUM_TEXT_MAX = 48 };
 
 /* What to compute and what must come out. */
 struct srv_digest_plan {
-    bool wants_md5;   /* for the ETag */
-    bool has_md5;     /* Content-MD5 was sent */
-    bool has_payload; /* x-amz-content-sha256 names a hash */
+    bool wants_md5;             /* for the ETag */
+    bool has_md5;               /* Content-MD5 was sent */
+    bool has_payload;           /* x-amz-content-sha256 names a hash */
     enum srv_checksum checksum; /* of x-amz-checksum-* */
     uint8_t md5[16];
     uint8_t payload[32];
@@ -37,21 +38,24 @@ struct srv_digest_plan {
 /* Why a body's digests cannot be checked as the request wants. */
 enum srv_digest_fault {
     SRV_DIGEST_FINE,
-    SRV_DIGEST_BAD_MD5,           /* Content-MD5 is no digest */
-    SRV_DIGEST_BAD_PAYLOAD_HASH,  /* x-amz-content-sha256 is neither a hash nor a word that is known */
-    SRV_DIGEST_BAD_CHECKSUM,      /* the value of x-amz-checksum-* is no such digest */
-    SRV_DIGEST_MANY_CHECKSUMS,    /* more than one x-amz-checksum-* */
-    SRV_DIGEST_CHECKSUM_MISSING,  /* an algorithm is named, but no value sent */
-    SRV_DIGEST_CHECKSUM_UNKNOWN,  /* x-amz-checksum-* of an algorithm that cannot be computed here */
-    SRV_DIGEST_STREAMING,         /* the body is framed as aws-chunked */
-    SRV_DIGEST_MD5_DIFFERS,       /* from here on: found by srv_digest_finish */
+    SRV_DIGEST_BAD_MD5,          /* Content-MD5 is no digest */
+    SRV_DIGEST_BAD_PAYLOAD_HASH, /* x-amz-content-sha256 is neither a hash nor a word that is known
+                                  */
+    SRV_DIGEST_BAD_CHECKSUM,     /* the value of x-amz-checksum-* is no such digest */
+    SRV_DIGEST_MANY_CHECKSUMS,   /* more than one x-amz-checksum-* */
+    SRV_DIGEST_CHECKSUM_MISSING, /* an algorithm is named, but no value sent */
+    SRV_DIGEST_CHECKSUM_UNKNOWN, /* x-amz-checksum-* of an algorithm that cannot be computed here */
+    SRV_DIGEST_STREAMING,        /* the body is framed as aws-chunked */
+    SRV_DIGEST_MD5_DIFFERS,      /* from here on: found by srv_digest_finish */
     SRV_DIGEST_PAYLOAD_DIFFERS,
     SRV_DIGEST_CHECKSUM_DIFFERS,
     SRV_DIGEST_NO_MEMORY,
 };
 
-/* Reads the request's wishes; `wants_md5` says whether the ETag needs it. One of the faults above MD5_DIFFERS, or FINE. */
-enum srv_digest_fault srv_digest_plan(const struct srv_request *req, bool wants_md5, struct srv_digest_plan *plan_out);
+/* Reads the request's wishes; `wants_md5` says whether the ETag needs it. One of the faults above
+ * MD5_DIFFERS, or FINE. */
+enum srv_digest_fault srv_digest_plan(const struct srv_request *req, bool wants_md5,
+                                      struct srv_digest_plan *plan_out);
 
 /* "x-amz-checksum-crc32" and so on; NULL for NONE. Static. */
 const char *srv_checksum_field(enum srv_checksum checksum);
@@ -69,12 +73,14 @@ struct srv_digest {
 };
 
 /* FINE or NO_MEMORY, with nothing held. */
-enum srv_digest_fault srv_digest_init(struct srv_digest *digest, const struct srv_digest_plan *plan);
+enum srv_digest_fault srv_digest_init(struct srv_digest *digest,
+                                      const struct srv_digest_plan *plan);
 /* Allowed on a zeroed digest and twice. */
 void srv_digest_fini(struct srv_digest *digest);
 
 /* FINE or NO_MEMORY. */
 enum srv_digest_fault srv_digest_update(struct srv_digest *digest, const void *bytes, size_t len);
 
-/* Ends the computation and compares: FINE, one of ..._DIFFERS, or NO_MEMORY. *md5_out is set if the plan wanted it. */
+/* Ends the computation and compares: FINE, one of ..._DIFFERS, or NO_MEMORY. *md5_out is set if the
+ * plan wanted it. */
 enum srv_digest_fault srv_digest_finish(struct srv_digest *digest, uint8_t md5_out[16]);

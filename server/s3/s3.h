@@ -1,8 +1,8 @@
 /* The S3 role of a listener: buckets and objects over HTTP, on top of one store.
  *
- * Owns:    struct srv_s3 owns the table of buckets; the store and the pools are lent by the program and outlive it.
- * Threads: srv_s3_start on every loop thread at once; create and destroy on one thread, outside of traffic.
- * Blocks:  create reads the bucket documents; srv_s3_start never.
+ * Owns:    struct srv_s3 owns the table of buckets; the store and the pools are lent by the program
+ * and outlive it. Threads: srv_s3_start on every loop thread at once; create and destroy on one
+ * thread, outside of traffic. Blocks:  create reads the bucket documents; srv_s3_start never.
  */
 #pragma once
 
@@ -36,8 +36,8 @@ struct srv_s3_config {
     size_t n_bucket_etags;
 };
 
-/* Loads the bucket documents and makes a handler's data. On failure *s3_out is NULL. IO, CLOSED, NO_MEMORY, and what gyre_each_meta
- * gives. */
+/* Loads the bucket documents and makes a handler's data. On failure *s3_out is NULL. IO, CLOSED,
+ * NO_MEMORY, and what gyre_each_meta gives. */
 GYRE_MUST_USE gyre_err srv_s3_create(const struct srv_s3_config *config, struct srv_s3 **s3_out);
 
 /* All exchanges must be gone and the pool's jobs done. NULL is allowed. */

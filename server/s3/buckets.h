@@ -1,0 +1,64 @@
+/* Which buckets exist: a table in memory, kept in step with one document each in the store's meta
+ * pool, so that no request needs a look-up in the store to know.
+ *
+ *   none -> CREATING -> LIVE [create]      CREATING -> none (the document could not be stored)
+ *   LIVE -> CLOSING -> none [remove]       CLOSING -> LIVE (it holds objects after all)
+ *
+ * A bucket is seen while LIVE or CLOSING. Objects are committed between enter and leave, which
+ * LIVE alone allows, and CLOSING begins only while nobody is in between: therefore no commit can
+ * slip past the search for objects that goes before a removal.
+ *
+ * Document: key of GYRE_DOMAIN_S3 with the one part `name`, which no object's key (two parts) can
+ * equal; no body; metadata little-endian: "GBK1", u32 zero, u64 creation in Unix milliseconds, then
+ * the name. Documents of the pool that begin otherwise are somebody else's.
+ *
+ * Owns:    the table, until every acquired bucket was released.
+ * Threads: any.
+ * Blocks:  create and remove (they wait for the disk; remove may read the whole directory); load.
+ *          The others never for long: they hold a lock over memory alone.
+ * Keeps:   S1.
+ */
+#pragma once
+
+#include "server/s3/error.h"
+#include "server/s3/s3.h"
+
+struct srv_s3_bucket;
+struct srv_s3_buckets;
+
+enum { SRV_S3_BUCKETS_MAX = 10000 }; /* more are refused with TooManyBuckets */
+
+/* Reads the bucket documents of config->store. NO_MEMORY, and what gyre_each_meta gives. */
+GYRE_MUST_USE gyre_err srv_s3_buckets_create(const struct srv_s3_config *config,
+                                             struct srv_s3_buckets **buckets_out);
+/* NULL is allowed. */
+void srv_s3_buckets_destroy(struct srv_s3_buckets *buckets);
+
+bool srv_s3_bucket_exists(struct srv_s3_buckets *buckets, struct srv_str name);
+
+/* Finds a bucket and holds its memory until release; NULL if there is none. */
+struct srv_s3_bucket *srv_s3_bucket_acquire(struct srv_s3_buckets *buckets, struct srv_str name);
+/* NULL is allowed. */
+void srv_s3_bucket_release(struct srv_s3_bucket *bucket);
+
+/* How the bucket's ETags are made. */
+enum srv_s3_etag srv_s3_bucket_etag(const struct srv_s3_bucket *bucket);
+
+/* Begins to commit an object. NONE; NO_SUCH_BUCKET: it was removed since acquire;
+ * OPERATION_ABORTED: it is about to be removed. */
+enum srv_s3_code srv_s3_bucket_enter(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket);
+/* Ends it; `committed` is the key of the object that is there now, NULL if none was stored. */
+void srv_s3_bucket_leave(struct srv_s3_bucket *bucket, const struct gyre_key *committed);
+
+/* Makes a bucket that survives a power loss. NONE; BUCKET_ALREADY_OWNED: there is one;
+ * OPERATION_ABORTED: it is being made or removed; TOO_MANY_BUCKETS; what the store answers. */
+enum srv_s3_code srv_s3_buckets_make(struct srv_s3_buckets *buckets, struct srv_str name);
+
+/* Removes an empty bucket for good. NONE; NO_SUCH_BUCKET; BUCKET_NOT_EMPTY, also while an object is
+ * being committed; OPERATION_ABORTED: it is being made or removed; what the store answers. */
+enum srv_s3_code srv_s3_buckets_remove(struct srv_s3_buckets *buckets, struct srv_str name);
+
+/* Calls `visit` for the buckets that exist, in the order of their names. False without memory. */
+bool srv_s3_buckets_each(struct srv_s3_buckets *buckets,
+                         void (*visit)(void *data, struct srv_str name, int64_t created_ms),
+                         void *data);

@@ -1,0 +1,108 @@
+#include "server/s3/call.h"
+
+#include "server/check.h"
+#include "server/loop.h"
+#include "server/xml.h"
+
+void srv_s3_call_init(struct srv_s3_call *call, struct srv_s3 *s3, struct srv_exchange *ex)
+{
+    call->s3 = s3;
+    call->ex = ex;
+    call->req = srv_exchange_request(ex);
+    srv_s3_route(call->req, &call->route);
+}
+
+int64_t srv_s3_now_s(const struct srv_s3_call *call)
+{
+    return (int64_t)(srv_loop_now_ms(srv_exchange_loop(call->ex)) / 1000);
+}
+
+struct gyre_key srv_s3_object_key(const struct srv_s3_call *call)
+{
+    const struct srv_s3_route *route = &call->route;
+    struct iovec parts[2] = {{(void *)route->bucket.base, route->bucket.len},
+                             {(void *)route->key.base, route->key.len}};
+    struct gyre_key key;
+
+    /* A valid bucket name holds no zero byte, and the last part may. */
+    SRV_CHECK(gyre_key_of_parts(GYRE_DOMAIN_S3, parts, 2, &key) == GYRE_OK);
+    return key;
+}
+
+void srv_s3_head_init(struct srv_s3_head *head, const struct srv_s3_call *call)
+{
+    head->n = 0;
+    srv_s3_head_add(head, "x-amz-request-id", srv_s3_str(call->req->id));
+    srv_s3_head_add(head, "x-amz-id-2", srv_s3_str(call->s3->host_id));
+}
+
+void srv_s3_head_add(struct srv_s3_head *head, const char *name, struct srv_str value)
+{
+    SRV_CHECK(head->n < SRV_S3_HEAD_FIELDS_MAX);
+    head->fields[head->n++] = (struct srv_field){srv_s3_str(name), value};
+}
+
+void srv_s3_answer_empty(const struct srv_s3_call *call, int status, const struct srv_s3_head *head,
+                         uint64_t content_length)
+{
+    struct srv_response res = {status, head->fields, head->n, content_length};
+    srv_respond(call->ex, &res, NULL);
+}
+
+void srv_s3_fail(const struct srv_s3_call *call, enum srv_s3_code code, const char *message)
+{
+    struct srv_s3_head head;
+
+    srv_s3_head_init(&head, call);
+    srv_s3_fail_with(call, code, message, &head, NULL, 0);
+}
+
+/* Fields that an answer of this status must have. */
+static void add_status_fields(struct srv_s3_head *head, int status)
+{
+    if (status == 503)
+        srv_s3_head_add(head, "retry-after", srv_s3_str("1"));
+    if (status == 405)
+        srv_s3_head_add(head, "allow", srv_s3_str("GET, HEAD, PUT, DELETE"));
+}
+
+void srv_s3_fail_with(const struct srv_s3_call *call, enum srv_s3_code code, const char *message,
+                      struct srv_s3_head *head, const struct srv_s3_detail *details,
+                      size_t n_details)
+{
+    int status = srv_s3_code_status(code);
+
+    add_status_fields(head, status);
+    if (call->req->method == SRV_HEAD) {
+        srv_s3_answer_empty(call, status, head, 0);
+        return;
+    }
+    struct srv_s3_error error = {
+        .code = code,
+        .message = message,
+        .bucket = call->route.bucket,
+        .key = call->route.key,
+        .resource = call->req->path,
+        .request_id = srv_s3_str(call->req->id),
+        .host_id = srv_s3_str(call->s3->host_id),
+        .details = details,
+        .n_details = n_details,
+    };
+    struct srv_xml xml;
+    srv_xml_init(&xml);
+    srv_s3_error_write(&xml, &error);
+    struct srv_str document = srv_xml_view(&xml); /* empty if memory ran out: the status remains */
+    srv_s3_head_add(head, "content-type", srv_s3_str("application/xml"));
+    struct srv_response res = {status, head->fields, head->n, document.len};
+    srv_respond_bytes(call->ex, &res, document.base, document.len);
+    srv_xml_fini(&xml);
+}
+
+void srv_s3_fail_condition(const struct srv_s3_call *call, const char *field)
+{
+    struct srv_s3_detail detail = {"Condition", srv_s3_str(field)};
+    struct srv_s3_head head;
+
+    srv_s3_head_init(&head, call);
+    srv_s3_fail_with(call, SRV_S3_PRECONDITION_FAILED, NULL, &head, &detail, 1);
+}

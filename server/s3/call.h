@@ -1,0 +1,82 @@
+/* One S3 request while it is being answered, and the pieces every answer is made of.
+ *
+ * Owns:    struct srv_s3_call is the caller's memory; it may live on the stack as long as nothing
+ *          is asked of another thread.
+ * Lends:   the request's strings live until the exchange ends.
+ * Threads: the exchange's loop.
+ * Blocks:  never.
+ */
+#pragma once
+
+#include "server/s3/error.h"
+#include "server/s3/meta.h"
+#include "server/s3/route.h"
+
+#include "api/gyre.h"
+
+struct srv_buf_pool;
+struct srv_pool;
+struct srv_s3_buckets;
+
+enum { SRV_S3_REGION_MAX = 64, SRV_S3_HOST_ID_LEN = 32 };
+
+/* What all requests of a role share; const after srv_s3_create. */
+struct srv_s3 {
+    struct gyre_store *store;
+    struct srv_pool *pool;
+    struct srv_buf_pool *bufs;
+    struct srv_s3_buckets *buckets;
+    char region[SRV_S3_REGION_MAX];
+    char host_id[SRV_S3_HOST_ID_LEN + 1]; /* x-amz-id-2: which process answered */
+};
+
+struct srv_s3_call {
+    struct srv_s3 *s3;
+    struct srv_exchange *ex;
+    const struct srv_request *req;
+    struct srv_s3_route route; /* must not be moved */
+};
+
+/* Reads the request's head and route. */
+void srv_s3_call_init(struct srv_s3_call *call, struct srv_s3 *s3, struct srv_exchange *ex);
+
+/* Unix time at the start of the loop's round. */
+int64_t srv_s3_now_s(const struct srv_s3_call *call);
+
+/* The object's key in the store. */
+struct gyre_key srv_s3_object_key(const struct srv_s3_call *call);
+
+static inline struct srv_str srv_s3_str(const char *text)
+{
+    return (struct srv_str){text, __builtin_strlen(text)};
+}
+
+enum { SRV_S3_HEAD_FIELDS_MAX = SRV_S3_META_USER_MAX + 24 };
+
+/* The fields of an answer in the making; names and values are borrowed. */
+struct srv_s3_head {
+    size_t n;
+    struct srv_field fields[SRV_S3_HEAD_FIELDS_MAX];
+};
+
+/* Begins with the fields that every answer has: x-amz-request-id and x-amz-id-2. */
+void srv_s3_head_init(struct srv_s3_head *head, const struct srv_s3_call *call);
+/* `name` is a lower-case literal: HTTP/2 allows no other. */
+void srv_s3_head_add(struct srv_s3_head *head, const char *name, struct srv_str value);
+
+/* Answers without a body; `content_length` is 0, that of the body a GET would get, or
+ * SRV_LENGTH_UNKNOWN to send none. The call may be gone when this returns, as with all functions
+ * below. */
+void srv_s3_answer_empty(const struct srv_s3_call *call, int status, const struct srv_s3_head *head,
+                         uint64_t content_length);
+
+/* Answers with an error of the table; `message` NULL takes the table's. */
+void srv_s3_fail(const struct srv_s3_call *call, enum srv_s3_code code, const char *message);
+
+/* As srv_s3_fail with fields of the caller's and further children of the document. */
+void srv_s3_fail_with(const struct srv_s3_call *call, enum srv_s3_code code, const char *message,
+                      struct srv_s3_head *head, const struct srv_s3_detail *details,
+                      size_t n_details);
+
+/* A condition of the request does not hold; `field` is the one that says so. */
+void srv_s3_fail_condition(const struct srv_s3_call *call, const char *field);

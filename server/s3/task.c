@@ -1,0 +1,93 @@
+#include "server/s3/task.h"
+
+#include <stdlib.h>
+
+#include "server/check.h"
+
+static void destroy(struct srv_s3_task *task)
+{
+    if (task->fini_ != NULL)
+        task->fini_(task);
+    free(task);
+}
+
+static void on_gone(void *ctx)
+{
+    struct srv_s3_task *task = ctx;
+
+    task->is_gone_ = true;
+    if (!task->is_working)
+        destroy(task);
+}
+
+static struct srv_s3_task *task_of(struct srv_job *job)
+{
+    return (struct srv_s3_task *)((char *)job - offsetof(struct srv_s3_task, job_));
+}
+
+static void on_run(struct srv_job *job)
+{
+    struct srv_s3_task *task = task_of(job);
+    task->work_(task);
+}
+
+static void on_done(struct srv_job *job)
+{
+    struct srv_s3_task *task = task_of(job);
+
+    task->is_working = false;
+    if (task->is_gone_)
+        destroy(task);
+    else
+        task->next_(task);
+}
+
+void *srv_s3_task_create(struct srv_s3 *s3, struct srv_exchange *ex, size_t size,
+                         void (*fini)(struct srv_s3_task *task))
+{
+    SRV_CHECK(size >= sizeof(struct srv_s3_task));
+    struct srv_s3_task *task = calloc(1, size);
+    if (task == NULL) {
+        struct srv_s3_call call;
+        srv_s3_call_init(&call, s3, ex);
+        srv_s3_fail(&call, SRV_S3_SLOW_DOWN, NULL);
+        return NULL;
+    }
+    srv_s3_call_init(&task->call, s3, ex);
+    task->fini_ = fini;
+    srv_exchange_attach(ex, task, on_gone);
+    return task;
+}
+
+static void prepare(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
+                    void (*next)(struct srv_s3_task *task))
+{
+    SRV_CHECK(!task->is_working && !task->is_gone_);
+    task->job_ = (struct srv_job){.run = on_run, .done = on_done};
+    task->work_ = work;
+    task->next_ = next;
+    task->is_working = true;
+}
+
+bool srv_s3_task_submit(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
+                        void (*next)(struct srv_s3_task *task))
+{
+    prepare(task, work, next);
+    if (!srv_job_submit(task->call.s3->pool, srv_exchange_loop(task->call.ex), &task->job_))
+        task->is_working = false;
+    return task->is_working;
+}
+
+void srv_s3_task_submit_admitted(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
+                                 void (*next)(struct srv_s3_task *task))
+{
+    prepare(task, work, next);
+    srv_job_submit_admitted(task->call.s3->pool, srv_exchange_loop(task->call.ex), &task->job_);
+}
+
+void srv_s3_task_run(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
+                     void (*next)(struct srv_s3_task *task))
+{
+    if (!srv_s3_task_submit(task, work, next))
+        srv_s3_fail(&task->call, SRV_S3_SLOW_DOWN, NULL);
+}

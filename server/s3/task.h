@@ -1,0 +1,43 @@
+/* An S3 request that needs worker threads: its memory, and who frees it.
+ *
+ *   CREATED -> WORKING [srv_s3_task_submit] -> CREATED [next(task) on the loop] -> ...
+ *   CREATED -> freed [the exchange ends]
+ *   WORKING -> ORPHANED [the exchange ends] -> freed [the job is done; next is not called]
+ *
+ * Owns:    a task owns itself: it is freed once the exchange has ended and no job is out, after
+ *          `fini` has released what the handler put into it.
+ * Threads: `work` on a worker; everything else on the exchange's loop.
+ * Blocks:  `work` may; nothing else.
+ */
+#pragma once
+
+#include "server/job.h"
+#include "server/s3/call.h"
+
+struct srv_s3_task {
+    struct srv_s3_call call; /* its exchange and request must not be touched by `work` */
+    struct srv_job job_;
+    void (*work_)(struct srv_s3_task *task);
+    void (*next_)(struct srv_s3_task *task);
+    void (*fini_)(struct srv_s3_task *task);
+    bool is_working; /* a job is out: what it uses belongs to it */
+    bool is_gone_;
+};
+
+/* A zeroed block of `size` bytes that begins with a task, attached to the exchange. `fini` (may be
+ * NULL) runs on the loop before it is freed. NULL out of memory; the request was then answered. */
+void *srv_s3_task_create(struct srv_s3 *s3, struct srv_exchange *ex, size_t size,
+                         void (*fini)(struct srv_s3_task *task));
+
+/* Runs `work` on a worker, then `next` on the loop unless the exchange has ended. False, and
+ * nothing done, when the pool is full. */
+bool srv_s3_task_submit(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
+                        void (*next)(struct srv_s3_task *task));
+
+/* As srv_s3_task_submit for the later jobs of an admitted request: never refused. */
+void srv_s3_task_submit_admitted(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
+                                 void (*next)(struct srv_s3_task *task));
+
+/* Submits the first job or answers SlowDown; the task may be gone when this returns. */
+void srv_s3_task_run(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
+                     void (*next)(struct srv_s3_task *task));
