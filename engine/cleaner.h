@@ -1,8 +1,8 @@
-/* The hand: goes round each ring, removes documents from the directory in address order, and turns what
- * no reader holds into clean runs.
+/* The hand: goes round each ring, removes documents from the directory in address order, and turns
+ * what no reader holds into clean runs.
  *
- * Threads: any; the clean lock admits one per stripe. Blocks: for locks, and for the disk when a segment
- * has to be announced first. Allocates: nothing. Keeps: E5, E6.
+ * Threads: any; the clean lock admits one per stripe. Blocks: for locks, and for the disk when a
+ * segment has to be announced first. Allocates: nothing. Keeps: E5, E6.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ struct eng_clean_step {
     uint64_t kept_units;    /* documents, pins and reservations left in place */
 };
 
-/* One step of a pool's hand: at most about 4 MiB or 128 documents, or one document if that is longer.
- * `limit_units`: clean space to hold at most, older runs are dropped beyond it. NO_SPACE: the ring has
- * no segments. IO. Needs the clean lock, not the alloc lock. */
+/* One step of a pool's hand: at most about 4 MiB or 128 documents, or one document if that is
+ * longer. `limit_units`: clean space to hold at most, older runs are dropped beyond it. NO_SPACE:
+ * the ring has no segments. IO. Needs the clean lock, not the alloc lock. */
 GYRE_MUST_USE gyre_err eng_clean_step_locked(struct eng_stripe *stripe, uint8_t pool,
                                              uint64_t limit_units, struct eng_clean_step *step_out);

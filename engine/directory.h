@@ -1,8 +1,8 @@
 /* The index of a stripe: 64-byte buckets of seven one-word entries and a version, two candidate
  * buckets per key.
  *
- *   63..48 tag | 47..14 offset in ENG_UNIT | 13..7 size class | 6..5 kind | 4 zone | 3 keep | 2..0 low
- *   bits of the serial; 0 is an empty entry
+ *   63..48 tag | 47..14 offset in ENG_UNIT | 13..7 size class | 6..5 kind | 4 zone | 3 keep | 2..0
+ * low bits of the serial; 0 is an empty entry
  *
  * Threads: functions named _locked need the stripe's alloc lock; the others need nothing.
  * Blocks:  never, but for a writer that is inside a bucket. Allocates: nothing.
@@ -45,12 +45,13 @@ struct eng_candidates {
 
 uint64_t eng_entry_make(uint16_t tag, uint64_t offset_units, uint64_t units, enum eng_kind kind,
                         uint8_t zone, bool keep, uint64_t serial);
-uint64_t eng_entry_offset(uint64_t entry);      /* units */
-uint64_t eng_entry_units_bound(uint64_t entry); /* at least the extent's length, at most 25 % more */
+uint64_t eng_entry_offset(uint64_t entry); /* units */
+uint64_t eng_entry_units_bound(
+    uint64_t entry); /* at least the extent's length, at most 25 % more */
 uint16_t eng_entry_tag(uint64_t entry);
 enum eng_kind eng_entry_kind(uint64_t entry);
 bool eng_entry_keep(uint64_t entry);
-/* Size class of an extent, and the longest extent of a class, both for extents up to 2^34 units. */
+/* Size class of an extent, and the longest extent of a class, both for extents up to 2^31 units. */
 unsigned eng_size_class(uint64_t units);
 uint64_t eng_size_class_units(unsigned size_class);
 
@@ -77,14 +78,14 @@ struct eng_displaced {
 };
 
 /* Adds an entry: to the emptier bucket, else one resident moves to its other bucket, else one that
- * may go is displaced. Of `record`, units, tenant, retention and pool count. NO_SPACE when all 14 are
- * to be kept. */
+ * may go is displaced. Of `record`, units, tenant, retention and pool count. NO_SPACE when all 14
+ * are to be kept. */
 GYRE_MUST_USE gyre_err eng_directory_insert_locked(struct eng_stripe *stripe,
                                                    const struct eng_place *place, uint64_t entry,
                                                    const struct eng_slot *record,
                                                    struct eng_displaced *displaced_out);
-/* Puts a new entry into the slot of an old one in a single store; false when the slot no longer holds
- * `old`. */
+/* Puts a new entry into the slot of an old one in a single store; false when the slot no longer
+ * holds `old`. */
 bool eng_directory_replace_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t old,
                                   uint64_t entry, const struct eng_slot *record);
 /* Empties a slot; false when it no longer holds `old`. */
@@ -97,7 +98,8 @@ void eng_directory_repair_locked(struct eng_stripe *stripe);
 
 /* The entry in a slot; exact under the alloc lock, else a moment's view. */
 uint64_t eng_directory_entry(const struct eng_stripe *stripe, uint32_t slot);
-/* First slot whose document starts in a granule, then the next of the same granule; ENG_NO_SLOT ends. */
+/* First slot whose document starts in a granule, then the next of the same granule; ENG_NO_SLOT
+ * ends. */
 uint32_t eng_granule_first_locked(const struct eng_stripe *stripe, uint64_t granule);
 uint32_t eng_granule_next_locked(const struct eng_stripe *stripe, uint32_t slot);
 

@@ -11,26 +11,27 @@
 #include "engine/base/gyre_err.h"
 #include "engine/format.h"
 
-/* Documents up to this many bytes are packed at ENG_UNIT; longer ones and PARTs fill whole pages. */
+/* Documents up to this many bytes are packed at ENG_UNIT; longer ones and PARTs fill whole pages.
+ */
 #define ENG_PACKED_MAX (16u << 10)
 
-/* Bytes from the document's start to its body; the header's lengths must have passed eng_doc_check or
- * come from a caller who keeps meta_len below 2^31. */
+/* Bytes from the document's start to its body; the header's lengths must have passed eng_doc_check
+ * or come from a caller who keeps meta_len below 2^31. */
 uint64_t eng_doc_body_off(const struct eng_doc *doc);
 /* Length of the extent in ENG_UNIT. The same precondition. */
 uint64_t eng_doc_extent_units(const struct eng_doc *doc);
 /* The same before there is a header. */
 uint64_t eng_doc_units(uint16_t type, uint64_t meta_len, uint64_t body_len);
 
-/* Sets magic and header_crc of an otherwise complete header for the place it is written to. `seed` is
- * the stripe's crc_seed, `offset_units` counts in its segment area. */
+/* Sets magic and header_crc of an otherwise complete header for the place it is written to. `seed`
+ * is the stripe's crc_seed, `offset_units` counts in its segment area. */
 void eng_doc_seal(struct eng_doc *doc, uint32_t seed, uint64_t offset_units);
 
-/* Whether the 128 bytes at `doc` are the header of a document that begins at this offset and ends within
- * `max_units`. The lengths of a header that passes are safe to use. DAMAGED. */
-GYRE_MUST_USE gyre_err eng_doc_check(const struct eng_doc *doc, uint32_t seed, uint64_t offset_units,
-                                     uint64_t max_units);
+/* Whether the 128 bytes at `doc` are the header of a document that begins at this offset and ends
+ * within `max_units`. The lengths of a header that passes are safe to use. DAMAGED. */
+GYRE_MUST_USE gyre_err eng_doc_check(const struct eng_doc *doc, uint32_t seed,
+                                     uint64_t offset_units, uint64_t max_units);
 
-/* Whether meta_len and body_len fit `max_units` and the type's rules; part of eng_doc_check, for headers
- * whose checksum was found right before. */
+/* Whether meta_len and body_len fit `max_units` and the type's rules; part of eng_doc_check, for
+ * headers whose checksum was found right before. */
 bool eng_doc_bounded(const struct eng_doc *doc, uint64_t max_units);

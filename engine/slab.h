@@ -3,8 +3,8 @@
  *   slab: NONE -> BUSY [eng_slab_acquire] -> IDLE [eng_slab_release] -> BUSY [eng_slab_acquire]
  *         IDLE -> NONE [eng_slab_acquire when full, eng_slabs_retire]
  *
- * A slab stays reserved until it is retired, so the hand leaves all of it alone, and padding a page can
- * only overwrite the slab owner's own bytes.
+ * A slab stays reserved until it is retired, so the hand leaves all of it alone, and padding a page
+ * can only overwrite the slab owner's own bytes.
  *
  * Owns:    the cache, from eng_slabs_create to eng_slabs_destroy. Threads: any.
  * Blocks:  while all slabs of a pool are busy, and as eng_log_reserve. Keeps: E9.
@@ -32,11 +32,12 @@ GYRE_MUST_USE gyre_err eng_slabs_create(struct eng_slab_cache **cache_out);
 /* All slabs must have been retired, or the stripe be past use. NULL is allowed. */
 void eng_slabs_destroy(struct eng_slab_cache *cache);
 
-/* A slab of the pool with room for `units`, the caller's until eng_slab_release. NO_SPACE, BUSY, IO. */
+/* A slab of the pool with room for `units`, the caller's until eng_slab_release. NO_SPACE, BUSY,
+ * IO. */
 GYRE_MUST_USE gyre_err eng_slab_acquire(struct eng_stripe *stripe, uint8_t pool, uint64_t units,
                                         struct eng_slab **slab_out);
 void eng_slab_release(struct eng_stripe *stripe, struct eng_slab *slab);
 
-/* Ends all slabs of the stripe and gives their unused pages back: documents written later lie behind
- * the rings' resume points. Waits for busy ones. */
+/* Ends all slabs of the stripe and gives their unused pages back: documents written later lie
+ * behind the rings' resume points. Waits for busy ones. */
 void eng_slabs_retire(struct eng_stripe *stripe);

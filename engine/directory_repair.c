@@ -1,0 +1,63 @@
+#include "engine/directory.h"
+
+#include "engine/base/bits.h"
+#include "engine/base/check.h"
+#include "engine/slot.h"
+
+/* A holder of the alloc lock died somewhere between two stores. The directory itself is whole, word
+ * by word; what may be wrong is one odd version, one entry that lies in both of its buckets, lists,
+ * totals, and the record of the slot at work, which may belong to the entry before or after. So
+ * everything that follows from the entries is made from them again. It takes milliseconds per
+ * million of slots, once per death. */
+
+static void finish_bucket(struct eng_stripe *stripe)
+{
+    if (stripe->rt->bucket_in_flight == 0)
+        return;
+    uint32_t bucket = (uint32_t)(stripe->rt->bucket_in_flight - 1);
+    GYRE_CHECK(bucket < stripe->n_buckets);
+    struct eng_bucket *at = &stripe->buckets[bucket];
+    uint64_t ctl = atomic_load_explicit(&at->ctl, memory_order_relaxed);
+    if ((ctl & 1) != 0) /* as bucket_end would have, so it pairs with B of directory.c */
+        atomic_store_explicit(&at->ctl, (uint32_t)(ctl + 1), memory_order_release);
+    stripe->rt->bucket_in_flight = 0;
+}
+
+/* Whether an entry of the same document is listed already, from a move that did not end. */
+static bool listed_already(const struct eng_stripe *stripe, uint64_t entry)
+{
+    uint64_t granule = eng_entry_offset(entry) / (ENG_GRANULE / ENG_UNIT);
+    uint32_t at = eng_granule_first_locked(stripe, granule);
+    for (; at != ENG_NO_SLOT; at = eng_granule_next_locked(stripe, at))
+        if (eng_entry_offset(eng_directory_entry(stripe, at)) == eng_entry_offset(entry))
+            return true;
+    return false;
+}
+
+/* Lengths become what the size class allows at most: never too short, and the hand copes with
+ * documents that seem to overlap. */
+static void relist(struct eng_stripe *stripe, uint32_t slot)
+{
+    uint64_t entry = eng_directory_entry(stripe, slot);
+    if (entry == 0)
+        return;
+    struct eng_slot record = stripe->slots[slot];
+    uint64_t bound = eng_entry_units_bound(entry);
+    uint64_t in_segment = stripe->segment_units - eng_entry_offset(entry) % stripe->segment_units;
+    record.units = (uint32_t)(bound < in_segment ? bound : in_segment);
+    bool twice = listed_already(stripe, entry);
+    eng_slot_list_locked(stripe, slot, entry, &record);
+    if (twice)
+        (void)eng_directory_remove_locked(stripe, slot, entry);
+}
+
+void eng_directory_repair_locked(struct eng_stripe *stripe)
+{
+    finish_bucket(stripe);
+    for (uint64_t g = 0; g < stripe->area_bytes / ENG_GRANULE; g++)
+        atomic_store_explicit(&stripe->granules[g], ENG_NO_SLOT, memory_order_relaxed);
+    atomic_store_explicit(&stripe->rt->live_units, 0, memory_order_relaxed);
+    atomic_store_explicit(&stripe->rt->documents, 0, memory_order_relaxed);
+    for (uint32_t slot = 0; slot < stripe->n_buckets * ENG_BUCKET_ENTRIES; slot++)
+        relist(stripe, slot);
+}

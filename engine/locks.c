@@ -1,0 +1,36 @@
+#include "engine/locks.h"
+
+#include "engine/base/check.h"
+#include "engine/directory.h"
+
+/* A lock is never given up on, so it is never LOST: what it guards can always be put right from the
+ * directory. */
+void eng_alloc_lock(struct eng_stripe *stripe)
+{
+    enum eng_mutex_result result = eng_mutex_lock(&stripe->rt->alloc_lock);
+    GYRE_CHECK(result == ENG_MUTEX_OK || result == ENG_MUTEX_OWNER_DEAD);
+    if (unlikely(result == ENG_MUTEX_OWNER_DEAD)) {
+        eng_directory_repair_locked(stripe);
+        eng_mutex_consistent(&stripe->rt->alloc_lock);
+    }
+}
+
+void eng_alloc_unlock(struct eng_stripe *stripe)
+{
+    eng_mutex_unlock(&stripe->rt->alloc_lock);
+}
+
+/* The hand moves only after everything before it is decided, so a step that ended halfway is simply
+ * done again. */
+void eng_clean_lock(struct eng_stripe *stripe)
+{
+    enum eng_mutex_result result = eng_mutex_lock(&stripe->rt->clean_lock);
+    GYRE_CHECK(result == ENG_MUTEX_OK || result == ENG_MUTEX_OWNER_DEAD);
+    if (unlikely(result == ENG_MUTEX_OWNER_DEAD))
+        eng_mutex_consistent(&stripe->rt->clean_lock);
+}
+
+void eng_clean_unlock(struct eng_stripe *stripe)
+{
+    eng_mutex_unlock(&stripe->rt->clean_lock);
+}

@@ -1,0 +1,98 @@
+#include "engine/slot.h"
+
+#include "engine/base/check.h"
+
+/* Totals have one writer at a time, so a plain sum stored back is exact. Why a stale answer is
+ * safe: others read them for statistics only. */
+static void add_locked(_Atomic uint64_t *total, uint64_t n)
+{
+    uint64_t now = atomic_load_explicit(total, memory_order_relaxed);
+    atomic_store_explicit(total, now + n, memory_order_relaxed);
+}
+
+static _Atomic uint32_t *granule_of(const struct eng_stripe *stripe, uint64_t entry)
+{
+    uint64_t granule = eng_entry_offset(entry) / (ENG_GRANULE / ENG_UNIT);
+    GYRE_CHECK(granule < stripe->area_bytes / ENG_GRANULE);
+    return &stripe->granules[granule];
+}
+
+/* List heads change under the alloc lock alone, which orders them; hence relaxed. */
+static uint32_t head_of(const _Atomic uint32_t *head)
+{
+    return atomic_load_explicit(head, memory_order_relaxed);
+}
+
+void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry,
+                          const struct eng_slot *record)
+{
+    struct eng_slot *at = &stripe->slots[slot];
+    _Atomic uint32_t *head = granule_of(stripe, entry);
+    at->units = record->units;
+    at->tenant = record->tenant;
+    at->retention = record->retention;
+    at->pool = record->pool;
+    at->next = head_of(head);
+    atomic_store_explicit(head, slot, memory_order_relaxed);
+    add_locked(&stripe->rt->live_units, record->units);
+    add_locked(&stripe->rt->documents, 1);
+}
+
+void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry)
+{
+    _Atomic uint32_t *head = granule_of(stripe, entry);
+    uint32_t at = head_of(head);
+    if (at == slot) {
+        atomic_store_explicit(head, stripe->slots[slot].next, memory_order_relaxed);
+    } else {
+        while (at != ENG_NO_SLOT && stripe->slots[at].next != slot)
+            at = stripe->slots[at].next;
+        GYRE_CHECK(at != ENG_NO_SLOT);
+        stripe->slots[at].next = stripe->slots[slot].next;
+    }
+    add_locked(&stripe->rt->live_units, -(uint64_t)stripe->slots[slot].units);
+    add_locked(&stripe->rt->documents, -(uint64_t)1);
+}
+
+uint32_t eng_slot_next_word(const struct eng_slot *slot, uint32_t flags)
+{
+    uint32_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
+    return ((word & ENG_SLOT_GENERATION) + (UINT32_C(1) << 8)) | flags;
+}
+
+uint32_t eng_granule_first_locked(const struct eng_stripe *stripe, uint64_t granule)
+{
+    return head_of(&stripe->granules[granule]);
+}
+
+uint32_t eng_granule_next_locked(const struct eng_stripe *stripe, uint32_t slot)
+{
+    return stripe->slots[slot].next;
+}
+
+/* Both CAS loops give up once the generation is another one: the mark would hit a newer document.
+ *
+ * Why a stale answer is safe: relaxed order, because a lost mark costs one more check or a colder
+ * look, and "verified" says that the disk's bytes are right, which the reader that sees it also
+ * gets through the mapping, not through this word. */
+void eng_slot_mark_verified(struct eng_slot *slot, uint32_t slot_word)
+{
+    uint32_t now = atomic_load_explicit(&slot->word, memory_order_relaxed);
+    while (((now ^ slot_word) & ENG_SLOT_GENERATION) == 0 && (now & ENG_SLOT_VERIFIED) == 0) {
+        if (atomic_compare_exchange_weak_explicit(&slot->word, &now, now | ENG_SLOT_VERIFIED,
+                                                  memory_order_relaxed, memory_order_relaxed))
+            return;
+    }
+}
+
+/* Saturates, so that a hot document's line is only read. */
+void eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word)
+{
+    uint32_t now = atomic_load_explicit(&slot->word, memory_order_relaxed);
+    while (((now ^ slot_word) & ENG_SLOT_GENERATION) == 0 &&
+           (now & ENG_SLOT_HITS) != ENG_SLOT_HITS) {
+        if (atomic_compare_exchange_weak_explicit(&slot->word, &now, now + ENG_SLOT_HIT,
+                                                  memory_order_relaxed, memory_order_relaxed))
+            return;
+    }
+}
