@@ -14,7 +14,6 @@
 
 #include "api/gyre.h"
 
-struct srv_buf_pool;
 struct srv_pool;
 struct srv_s3_buckets;
 
@@ -24,7 +23,6 @@ enum { SRV_S3_REGION_MAX = 64, SRV_S3_HOST_ID_LEN = 32 };
 struct srv_s3 {
     struct gyre_store *store;
     struct srv_pool *pool;
-    struct srv_buf_pool *bufs;
     struct srv_s3_buckets *buckets;
     char region[SRV_S3_REGION_MAX];
     char host_id[SRV_S3_HOST_ID_LEN + 1]; /* x-amz-id-2: which process answered */

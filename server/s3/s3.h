@@ -10,7 +10,6 @@
 
 #include "api/gyre.h"
 
-struct srv_buf_pool;
 struct srv_pool;
 struct srv_s3;
 
@@ -29,7 +28,6 @@ struct srv_s3_bucket_etag {
 struct srv_s3_config {
     struct gyre_store *store;
     struct srv_pool *pool;     /* for hashing, writing and cold reads */
-    struct srv_buf_pool *bufs; /* the budget that request bodies are received under */
     const char *region;        /* named in x-amz-bucket-region; NULL: us-east-1. Copied */
     enum srv_s3_etag etag;
     const struct srv_s3_bucket_etag *bucket_etags; /* copied */

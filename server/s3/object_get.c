@@ -1,0 +1,304 @@
+#include "server/s3/object_get.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/conditional.h"
+#include "server/s3/buckets.h"
+#include "server/s3/object_head.h"
+#include "server/s3/source.h"
+#include "server/s3/task.h"
+#include "server/uri.h"
+
+/* Which bytes of the body an answer carries. */
+struct selection {
+    uint64_t first;
+    uint64_t len;
+};
+
+/* A read that needs workers. */
+struct get {
+    struct srv_s3_task task;
+    struct gyre_key key;
+    uint32_t now_s;
+    unsigned flags;
+    struct gyre_handle *handle; /* the job's while one is out */
+    gyre_err err;               /* of the last job */
+    struct selection selection; /* UNREAD: what to read */
+    bool is_read;               /* its first bytes are in memory, or all of them in `bytes` */
+    uint8_t *bytes;             /* of a selection up to SRV_S3_COPY_MAX */
+};
+
+/* ---- Answers ---- */
+
+static void answer_missing(const struct srv_s3_call *call)
+{
+    struct srv_s3_head head;
+
+    srv_s3_head_init(&head, call);
+    if (call->req->method == SRV_HEAD)
+        srv_s3_head_add(&head, "x-amz-delete-marker", srv_s3_str("false"));
+    srv_s3_fail_with(call, SRV_S3_NO_SUCH_KEY, NULL, &head, NULL, 0);
+}
+
+static void answer_error(const struct srv_s3_call *call, gyre_err err)
+{
+    /* A damaged object was dropped by whoever found it: what is left is a cache miss. */
+    if (err == GYRE_NOT_FOUND || err == GYRE_EXPIRED || err == GYRE_DAMAGED)
+        answer_missing(call);
+    else
+        srv_s3_fail(call, srv_s3_code_of(err), NULL);
+}
+
+static void answer_unsatisfiable(const struct srv_s3_call *call, const struct srv_range *range,
+                                 uint64_t length)
+{
+    char size[24], value[SRV_CONTENT_RANGE_MAX];
+    const struct srv_str *asked = srv_request_field(call->req, "range", NULL);
+    struct srv_s3_head head;
+
+    int size_len = snprintf(size, sizeof size, "%" PRIu64, length);
+    struct srv_s3_detail details[] = {{"RangeRequested", *asked},
+                                      {"ActualObjectSize", {size, (size_t)size_len}}};
+    srv_s3_head_init(&head, call);
+    size_t value_len = srv_range_write(range, length, value);
+    srv_s3_head_add(&head, "content-range", (struct srv_str){value, value_len});
+    srv_s3_fail_with(call, SRV_S3_INVALID_RANGE, NULL, &head, details, 2);
+}
+
+/* Copies a short selection and sends it. WOULD_BLOCK, with nothing sent, when it is not in memory.
+ */
+static gyre_err send_copy(const struct srv_s3_call *call, struct gyre_handle *handle,
+                          const struct selection *selection, const struct srv_response *res)
+{
+    uint8_t bytes[SRV_S3_COPY_MAX];
+    size_t done = 0, n;
+
+    while (done < selection->len) {
+        gyre_err err = gyre_copy(handle, selection->first + done, bytes + done,
+                                 selection->len - done, GYRE_GET_NOWAIT, &n);
+        if (err != GYRE_OK)
+            return err;
+        done += n;
+    }
+    srv_respond_bytes(call->ex, res, bytes, done);
+    return GYRE_OK;
+}
+
+/* Lends a long selection; takes the handle. */
+static gyre_err send_source(const struct srv_s3_call *call, struct gyre_handle **handle,
+                            const struct selection *selection, const struct srv_response *res)
+{
+    struct srv_source *source =
+        srv_s3_source_create(call, handle, selection->first, selection->len);
+    if (source == NULL)
+        return GYRE_NO_MEMORY;
+    srv_respond(call->ex, res, source);
+    return GYRE_OK;
+}
+
+/* Sends the body. `get` is NULL on the HIT path. WOULD_BLOCK: nothing was sent. */
+static gyre_err send_body(const struct srv_s3_call *call, struct gyre_handle **handle,
+                          const struct get *get, const struct selection *selection,
+                          const struct srv_response *res)
+{
+    bool is_read = get != NULL && get->is_read;
+    uint64_t first_len = selection->len < SRV_S3_SEND_MAX ? selection->len : SRV_S3_SEND_MAX;
+
+    if (selection->len > SRV_S3_COPY_MAX) {
+        if (!is_read && !gyre_resident(*handle, selection->first, first_len))
+            return GYRE_WOULD_BLOCK;
+        return send_source(call, handle, selection, res);
+    }
+    if (!is_read)
+        return send_copy(call, *handle, selection, res);
+    srv_respond_bytes(call->ex, res, get->bytes, selection->len);
+    return GYRE_OK;
+}
+
+/* Answers with what is stored. */
+static gyre_err answer_stored(const struct srv_s3_call *call, struct gyre_handle **handle,
+                              const struct get *get, const struct srv_s3_meta *meta,
+                              const struct srv_str *range_field, struct selection *selection_out)
+{
+    uint64_t length = gyre_handle_info(*handle)->length;
+    struct srv_range range = srv_range_decide(range_field, length);
+    struct srv_s3_object_head object;
+
+    *selection_out = (struct selection){0, length};
+    if (range.kind == SRV_RANGE_UNSATISFIABLE) {
+        answer_unsatisfiable(call, &range, length);
+        return GYRE_OK;
+    }
+    srv_s3_object_head_init(&object, call, meta);
+    srv_s3_object_head_describe(&object, meta);
+    if (range.kind == SRV_RANGE_PART) {
+        srv_s3_object_head_range(&object, &range, length);
+        *selection_out = (struct selection){range.first, range.last - range.first + 1};
+    }
+    struct srv_response res = {range.kind == SRV_RANGE_PART ? 206 : 200, object.head.fields,
+                               object.head.n, selection_out->len};
+    if (call->req->method != SRV_HEAD && selection_out->len > 0)
+        return send_body(call, handle, get, selection_out, &res);
+    srv_respond(call->ex, &res, NULL);
+    return GYRE_OK;
+}
+
+/* Answers from a handle, and may take it. WOULD_BLOCK: nothing was answered, and *selection_out
+ * must be read first. */
+static gyre_err answer(const struct srv_s3_call *call, struct gyre_handle **handle,
+                       const struct get *get, struct selection *selection_out)
+{
+    int64_t now_s = srv_s3_now_s(call);
+    const struct srv_str *range_field = NULL;
+    const char *condition;
+    struct srv_s3_object_head object;
+    struct srv_s3_meta meta;
+    size_t len;
+
+    const void *bytes = gyre_handle_meta(*handle, &len);
+    if (!srv_s3_meta_decode(bytes, len, &meta))
+        return GYRE_NOT_FOUND; /* stored by another program: no S3 object */
+    struct srv_validators stored = {meta.etag, meta.modified_ms / 1000};
+    switch (srv_conditional_decide(call->req, &stored, now_s, &condition)) {
+    case SRV_VERDICT_NOT_MODIFIED:
+        srv_s3_object_head_init(&object, call, &meta);
+        srv_s3_answer_empty(call, 304, &object.head, SRV_LENGTH_UNKNOWN);
+        return GYRE_OK;
+    case SRV_VERDICT_FAILED:
+    case SRV_VERDICT_MISSING: srv_s3_fail_condition(call, condition); return GYRE_OK;
+    case SRV_VERDICT_PROCEED: break;
+    }
+    if (call->req->method == SRV_GET)
+        range_field = srv_conditional_range(call->req, &stored, now_s);
+    return answer_stored(call, handle, get, &meta, range_field, selection_out);
+}
+
+/* ---- Reads that need workers ---- */
+
+static void fini(struct srv_s3_task *task)
+{
+    struct get *get = (struct get *)task;
+
+    gyre_release(get->handle);
+    free(get->bytes);
+}
+
+/* On a worker: reads what is to be sent first. */
+static void read_selection(struct srv_s3_task *task)
+{
+    struct get *get = (struct get *)task;
+    const struct selection *selection = &get->selection;
+    size_t done = 0, n;
+
+    if (selection->len > SRV_S3_COPY_MAX) {
+        uint64_t len = selection->len < SRV_S3_WINDOW_BYTES ? selection->len : SRV_S3_WINDOW_BYTES;
+        get->err = gyre_populate(get->handle, selection->first, len);
+        return;
+    }
+    get->bytes = malloc(selection->len);
+    get->err = get->bytes == NULL ? GYRE_NO_MEMORY : GYRE_OK;
+    while (get->err == GYRE_OK && done < selection->len) {
+        get->err = gyre_copy(get->handle, selection->first + done, get->bytes + done,
+                             selection->len - done, 0, &n);
+        done += n;
+    }
+}
+
+static void on_read(struct srv_s3_task *task)
+{
+    struct get *get = (struct get *)task;
+    struct selection selection;
+
+    get->is_read = true;
+    gyre_err err = get->err;
+    if (err == GYRE_OK)
+        err = answer(&task->call, &get->handle, get, &selection);
+    if (err != GYRE_OK)
+        answer_error(&task->call, err);
+}
+
+/* On a worker: finds the object. */
+static void find(struct srv_s3_task *task)
+{
+    struct get *get = (struct get *)task;
+    get->err = gyre_get(task->call.s3->store, &get->key, get->now_s, get->flags, &get->handle);
+}
+
+static void on_found(struct srv_s3_task *task)
+{
+    struct get *get = (struct get *)task;
+    gyre_err err = get->err;
+
+    if (err == GYRE_OK)
+        err = answer(&task->call, &get->handle, get, &get->selection);
+    if (err == GYRE_WOULD_BLOCK)
+        srv_s3_task_submit_admitted(task, read_selection, on_read);
+    else if (err != GYRE_OK)
+        answer_error(&task->call, err);
+}
+
+/* Goes on with workers; `*handle` is the object if it is found already, and is taken. */
+static void go_on_later(const struct srv_s3_call *call, const struct gyre_key *key,
+                        struct gyre_handle **handle, const struct selection *selection)
+{
+    struct get *get = srv_s3_task_create(call->s3, call->ex, sizeof *get, fini);
+
+    if (get == NULL)
+        return;
+    get->key = *key;
+    get->now_s = (uint32_t)srv_s3_now_s(call);
+    get->flags = call->req->method == SRV_HEAD ? GYRE_GET_HEAD : GYRE_GET_LAZY;
+    get->handle = *handle;
+    *handle = NULL;
+    if (get->handle == NULL) {
+        srv_s3_task_run(&get->task, find, on_found);
+        return;
+    }
+    get->selection = *selection;
+    srv_s3_task_run(&get->task, read_selection, on_read);
+}
+
+/* Overriding response fields is for signed requests: anybody could make a link that serves an
+ * object as a web page. */
+static bool overrides_response(struct srv_str query)
+{
+    static const char prefix[] = "response-";
+    struct srv_str name, value;
+
+    while (srv_query_next(&query, &name, &value)) {
+        if (name.len > sizeof prefix - 1 && memcmp(name.base, prefix, sizeof prefix - 1) == 0)
+            return true;
+    }
+    return false;
+}
+
+void srv_s3_object_get(const struct srv_s3_call *call)
+{
+    struct gyre_handle *handle = NULL;
+    struct selection selection;
+    unsigned flags = GYRE_GET_NOWAIT;
+
+    if (overrides_response(call->req->query)) {
+        srv_s3_fail(call, SRV_S3_INVALID_REQUEST,
+                    "Request specific response headers cannot be used for anonymous GET requests.");
+        return;
+    }
+    if (!srv_s3_bucket_exists(call->s3->buckets, call->route.bucket)) {
+        srv_s3_fail(call, SRV_S3_NO_SUCH_BUCKET, NULL);
+        return;
+    }
+    struct gyre_key key = srv_s3_object_key(call);
+    if (call->req->method == SRV_HEAD)
+        flags |= GYRE_GET_HEAD;
+    gyre_err err = gyre_get(call->s3->store, &key, (uint32_t)srv_s3_now_s(call), flags, &handle);
+    if (err == GYRE_OK)
+        err = answer(call, &handle, NULL, &selection);
+    if (err == GYRE_WOULD_BLOCK)
+        go_on_later(call, &key, &handle, &selection);
+    else if (err != GYRE_OK)
+        answer_error(call, err);
+    gyre_release(handle);
+}

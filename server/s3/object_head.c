@@ -1,0 +1,70 @@
+#include "server/s3/object_head.h"
+
+#include <string.h>
+
+#include "server/check.h"
+
+struct srv_str srv_s3_quote_etag(struct srv_str etag, char quoted[SRV_S3_ETAG_LEN_MAX + 2])
+{
+    SRV_CHECK(etag.len <= SRV_S3_ETAG_LEN_MAX);
+    quoted[0] = '"';
+    memcpy(quoted + 1, etag.base, etag.len);
+    quoted[etag.len + 1] = '"';
+    return (struct srv_str){quoted, etag.len + 2};
+}
+
+static void add_if_set(struct srv_s3_head *head, const char *name, struct srv_str value)
+{
+    if (value.base != NULL)
+        srv_s3_head_add(head, name, value);
+}
+
+void srv_s3_object_head_init(struct srv_s3_object_head *object, const struct srv_s3_call *call,
+                             const struct srv_s3_meta *meta)
+{
+    struct srv_s3_head *head = &object->head;
+
+    srv_s3_head_init(head, call);
+    srv_s3_head_add(head, "etag", srv_s3_quote_etag(meta->etag, object->etag));
+    srv_http_date_write(meta->modified_ms / 1000, object->modified);
+    srv_s3_head_add(head, "last-modified", (struct srv_str){object->modified, SRV_HTTP_DATE_LEN});
+    srv_s3_head_add(head, "accept-ranges", srv_s3_str("bytes"));
+    add_if_set(head, "cache-control", meta->cache_control);
+    add_if_set(head, "expires", meta->expires);
+}
+
+/* Stored names lack the prefix, so that it takes no room in each object. */
+static void add_user(struct srv_s3_object_head *object, const struct srv_s3_meta *meta)
+{
+    char *at = object->user_names;
+
+    for (size_t i = 0; i < meta->n_user; i++) {
+        struct srv_str name = meta->user[i].name;
+        memcpy(at, SRV_S3_USER_PREFIX, SRV_S3_USER_PREFIX_LEN);
+        memcpy(at + SRV_S3_USER_PREFIX_LEN, name.base, name.len);
+        struct srv_str full = {at, SRV_S3_USER_PREFIX_LEN + name.len};
+        SRV_CHECK(object->head.n < SRV_S3_HEAD_FIELDS_MAX);
+        object->head.fields[object->head.n++] = (struct srv_field){full, meta->user[i].value};
+        at += full.len;
+    }
+}
+
+void srv_s3_object_head_describe(struct srv_s3_object_head *object, const struct srv_s3_meta *meta)
+{
+    struct srv_s3_head *head = &object->head;
+    bool has_type = meta->content_type.base != NULL;
+
+    srv_s3_head_add(head, "content-type",
+                    has_type ? meta->content_type : srv_s3_str("binary/octet-stream"));
+    add_if_set(head, "content-encoding", meta->content_encoding);
+    add_if_set(head, "content-disposition", meta->content_disposition);
+    add_if_set(head, "content-language", meta->content_language);
+    add_user(object, meta);
+}
+
+void srv_s3_object_head_range(struct srv_s3_object_head *object, const struct srv_range *range,
+                              uint64_t length)
+{
+    size_t len = srv_range_write(range, length, object->range);
+    srv_s3_head_add(&object->head, "content-range", (struct srv_str){object->range, len});
+}
