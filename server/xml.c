@@ -70,14 +70,10 @@ void srv_xml_close(struct srv_xml *xml, const char *name)
 static const char *reference(unsigned char c, char buffer[8])
 {
     switch (c) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '"':
-        return "&quot;";
+    case '&': return "&amp;";
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '"': return "&quot;";
     default:
         if (c >= 0x20 && c != 0x7f)
             return "";

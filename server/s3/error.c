@@ -33,25 +33,16 @@ static enum srv_s3_code code_of_one(gyre_err err)
 {
     switch (err) {
     case GYRE_NOT_FOUND:
-    case GYRE_EXPIRED:
-        return SRV_S3_NO_SUCH_KEY;
+    case GYRE_EXPIRED: return SRV_S3_NO_SUCH_KEY;
     case GYRE_EXISTS:
-    case GYRE_CHANGED:
-        return SRV_S3_PRECONDITION_FAILED;
-    case GYRE_RANGE:
-        return SRV_S3_INVALID_RANGE;
-    case GYRE_CLOSED:
-        return SRV_S3_SERVICE_UNAVAILABLE;
-    case GYRE_TOO_LARGE:
-        return SRV_S3_ENTITY_TOO_LARGE;
-    case GYRE_META_TOO_LARGE:
-        return SRV_S3_METADATA_TOO_LARGE;
-    case GYRE_LENGTH:
-        return SRV_S3_INCOMPLETE_BODY;
-    case GYRE_IO:
-        return SRV_S3_INTERNAL_ERROR;
-    default:
-        return SRV_S3_NONE;
+    case GYRE_CHANGED: return SRV_S3_PRECONDITION_FAILED;
+    case GYRE_RANGE: return SRV_S3_INVALID_RANGE;
+    case GYRE_CLOSED: return SRV_S3_SERVICE_UNAVAILABLE;
+    case GYRE_TOO_LARGE: return SRV_S3_ENTITY_TOO_LARGE;
+    case GYRE_META_TOO_LARGE: return SRV_S3_METADATA_TOO_LARGE;
+    case GYRE_LENGTH: return SRV_S3_INCOMPLETE_BODY;
+    case GYRE_IO: return SRV_S3_INTERNAL_ERROR;
+    default: return SRV_S3_NONE;
     }
 }
 
@@ -63,10 +54,8 @@ enum srv_s3_code srv_s3_code_of(gyre_err err)
     if (code != SRV_S3_NONE)
         return code;
     switch (gyre_err_kind(err)) {
-    case GYRE_KIND_RETRY:
-        return SRV_S3_SLOW_DOWN;
-    case GYRE_KIND_RESOURCE:
-        return SRV_S3_SERVICE_UNAVAILABLE;
+    case GYRE_KIND_RETRY: return SRV_S3_SLOW_DOWN;
+    case GYRE_KIND_RESOURCE: return SRV_S3_SERVICE_UNAVAILABLE;
     default: /* a call of ours was wrong, or the disk is: neither is the client's doing */
         return SRV_S3_INTERNAL_ERROR;
     }
