@@ -3,7 +3,8 @@
  * Owns:    the pool owns the memory; a holder owns a buffer until srv_buf_release.
  * Threads: all functions on any thread.
  * Blocks:  never.
- * Allocates: from free lists of two sizes (64 KiB and 1 MiB, page aligned); grows up to the budget, then refuses.
+ * Allocates: from free lists of two sizes (64 KiB and 1 MiB, page aligned); grows up to the budget,
+ * then refuses.
  */
 #pragma once
 

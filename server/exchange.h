@@ -1,14 +1,15 @@
-/* One HTTP request on its way through the server, as its handler sees it: the seam between the front (sockets, TLS, libh2o)
- * and the handlers (S3, sites, admin). Nothing here depends on libh2o.
+/* One HTTP request on its way through the server, as its handler sees it: the seam between the
+ * front (sockets, TLS, libh2o) and the handlers (S3, sites, admin). Nothing here depends on libh2o.
  *
  * Owns:    the front owns every srv_exchange; a handler owns the context it attaches.
  * Lends:   the request and its strings live until the exchange ends (the `gone` call).
- * Threads: every function and callback here runs on the exchange's own loop thread, unless said otherwise.
- * Blocks:  never. Work that may block, or that hashes more than 64 KiB, goes to the pool of server/job.h.
+ * Threads: every function and callback here runs on the exchange's own loop thread, unless said
+ * otherwise. Blocks:  never. Work that may block, or that hashes more than 64 KiB, goes to the pool
+ * of server/job.h.
  *
  *   START -> BODY [srv_body_read] -> BODY ... -> ANSWERED [srv_respond] -> GONE
- *   START ------------------------------------> ANSWERED                            (body unread: the front drains or closes)
- *   any -> GONE                                                                     (client vanished, timeout, shutdown)
+ *   START ------------------------------------> ANSWERED                            (body unread:
+ * the front drains or closes) any -> GONE (client vanished, timeout, shutdown)
  */
 #pragma once
 
@@ -45,7 +46,8 @@ enum srv_method {
     SRV_METHOD_OTHER,
 };
 
-/* A request's head. Every field the client sent is in `fields`, Host, Content-Length, Transfer-Encoding and Expect included. */
+/* A request's head. Every field the client sent is in `fields`, Host, Content-Length,
+ * Transfer-Encoding and Expect included. */
 struct srv_request {
     enum srv_method method;
     struct srv_str method_name;
@@ -54,24 +56,28 @@ struct srv_request {
     struct srv_str authority; /* Host, or :authority */
     const struct srv_field *fields;
     size_t n_fields;
-    uint64_t content_length; /* bytes; SRV_LENGTH_UNKNOWN for chunked or an HTTP/2 body without a length; 0 without a body */
+    uint64_t content_length; /* bytes; SRV_LENGTH_UNKNOWN for chunked or an HTTP/2 body without a
+                                length; 0 without a body */
     bool has_body;           /* a body is announced, even one of length 0 */
     bool is_tls;
-    int version;  /* 10, 11, 20 */
-    char id[17];  /* request id: 16 upper-case hex digits, unique to this process's life with high probability */
+    int version; /* 10, 11, 20 */
+    char id[17]; /* request id: 16 upper-case hex digits, unique to this process's life with high
+                    probability */
 };
 
-/* A response's head. The front adds Date, Server, Connection and the framing; handlers add everything else. */
+/* A response's head. The front adds Date, Server, Connection and the framing; handlers add
+ * everything else. */
 struct srv_response {
     int status;
     const struct srv_field *fields; /* copied before srv_respond returns */
     size_t n_fields;
-    uint64_t content_length; /* bytes of the (selected) body, also for HEAD; SRV_LENGTH_UNKNOWN sends no Content-Length (304) */
+    uint64_t content_length; /* bytes of the (selected) body, also for HEAD; SRV_LENGTH_UNKNOWN
+                                sends no Content-Length (304) */
 };
 
 enum srv_body_event {
-    SRV_BODY_DATA,      /* `buf` holds the next bytes; ask again for more */
-    SRV_BODY_END,       /* the framing is complete and valid; `buf` holds the last bytes, or is NULL */
+    SRV_BODY_DATA, /* `buf` holds the next bytes; ask again for more */
+    SRV_BODY_END,  /* the framing is complete and valid; `buf` holds the last bytes, or is NULL */
     SRV_BODY_MALFORMED, /* bad chunk framing or length: answer 400 */
     SRV_BODY_STALLED,   /* the client sent nothing for too long: answer 408 */
     SRV_BODY_OVERLOAD,  /* no buffer within the budget: answer 503 */
@@ -79,18 +85,23 @@ enum srv_body_event {
 
 /* Where a response's bytes come from. The front calls `next` each time it can send more. */
 enum srv_source_state {
-    SRV_SOURCE_READY,  /* *piece_out holds 1..max bytes, valid until the following `next` or `destroy` */
-    SRV_SOURCE_WAIT,   /* not in memory yet: the source will call srv_source_wake(ex) on this loop, once */
-    SRV_SOURCE_FAILED, /* the rest cannot be had: the front aborts the connection, so that no client takes it for success */
+    SRV_SOURCE_READY,  /* *piece_out holds 1..max bytes, valid until the following `next` or
+                          `destroy` */
+    SRV_SOURCE_WAIT,   /* not in memory yet: the source will call srv_source_wake(ex) on this loop,
+                          once */
+    SRV_SOURCE_FAILED, /* the rest cannot be had: the front aborts the connection, so that no client
+                          takes it for success */
 };
 
 struct srv_source {
     enum srv_source_state (*next)(struct srv_source *self, size_t max, struct iovec *piece_out);
-    /* Called exactly once, on the loop, when no lent byte is needed any more (sent, aborted or never begun). */
+    /* Called exactly once, on the loop, when no lent byte is needed any more (sent, aborted or
+     * never begun). */
     void (*destroy)(struct srv_source *self);
 };
 
-/* What a listener does with its requests. `start` runs once per request, before any body byte was read. */
+/* What a listener does with its requests. `start` runs once per request, before any body byte was
+ * read. */
 struct srv_handler {
     void *data;
     void (*start)(void *data, struct srv_exchange *ex);
@@ -99,26 +110,36 @@ struct srv_handler {
 const struct srv_request *srv_exchange_request(const struct srv_exchange *ex);
 struct srv_loop *srv_exchange_loop(const struct srv_exchange *ex);
 
-/* Attaches the handler's context. `gone(ctx)` runs exactly once, when the exchange has ended for whatever reason; `ex` must not be
- * touched from then on. Jobs still out keep the context alive: the handler frees it after `gone` and the last job's `done`. */
+/* Attaches the handler's context. `gone(ctx)` runs exactly once, when the exchange has ended for
+ * whatever reason; `ex` must not be touched from then on. Jobs still out keep the context alive:
+ * the handler frees it after `gone` and the last job's `done`. */
 void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *ctx));
 void *srv_exchange_context(const struct srv_exchange *ex);
 
-/* The value of the first field called `name` (lower-case), or NULL. `count_out`, if not NULL, gets how many there are. */
-const struct srv_str *srv_request_field(const struct srv_request *req, const char *name, size_t *count_out);
+/* The value of the first field called `name` (lower-case), or NULL. `count_out`, if not NULL, gets
+ * how many there are. */
+const struct srv_str *srv_request_field(const struct srv_request *req, const char *name,
+                                        size_t *count_out);
 
-/* Asks for the next part of the body. `on_body(ctx, event, buf)` is called exactly once for it, later or before this returns, with
- * the attached context; ownership of `buf` passes to the handler, who gives it back with srv_buf_release (any thread). The first
- * call answers `Expect: 100-continue`. Asking for one buffer while the previous one is being worked on is the intended use: it
- * overlaps receiving with hashing and writing, and not asking is the backpressure. Never called after SRV_BODY_END or an error. */
-void srv_body_read(struct srv_exchange *ex, void (*on_body)(void *ctx, enum srv_body_event event, struct srv_buf *buf));
+/* Asks for the next part of the body. `on_body(ctx, event, buf)` is called exactly once for it,
+ * later or before this returns, with the attached context; ownership of `buf` passes to the
+ * handler, who gives it back with srv_buf_release (any thread). The first call answers `Expect:
+ * 100-continue`. Asking for one buffer while the previous one is being worked on is the intended
+ * use: it overlaps receiving with hashing and writing, and not asking is the backpressure. Never
+ * called after SRV_BODY_END or an error. */
+void srv_body_read(struct srv_exchange *ex,
+                   void (*on_body)(void *ctx, enum srv_body_event event, struct srv_buf *buf));
 
-/* Sends the head and the source's bytes. Takes `source` (NULL: no body; for HEAD and 304 a source is destroyed unread). The bytes
- * must add up to content_length; fewer or more abort the connection. At most once per exchange. */
-void srv_respond(struct srv_exchange *ex, const struct srv_response *res, struct srv_source *source);
+/* Sends the head and the source's bytes. Takes `source` (NULL: no body; for HEAD and 304 a source
+ * is destroyed unread). The bytes must add up to content_length; fewer or more abort the
+ * connection. At most once per exchange. */
+void srv_respond(struct srv_exchange *ex, const struct srv_response *res,
+                 struct srv_source *source);
 
-/* As srv_respond with a copy of `len` bytes; for error documents and listings. content_length is set from `len`. */
-void srv_respond_bytes(struct srv_exchange *ex, const struct srv_response *res, const void *bytes, size_t len);
+/* As srv_respond with a copy of `len` bytes; for error documents and listings. content_length is
+ * set from `len`. */
+void srv_respond_bytes(struct srv_exchange *ex, const struct srv_response *res, const void *bytes,
+                       size_t len);
 
 /* Tells the front that a source which answered SRV_SOURCE_WAIT may be asked again. */
 void srv_source_wake(struct srv_exchange *ex);

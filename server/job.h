@@ -1,8 +1,10 @@
-/* A pool of worker threads for whatever may block or take long, with completion back on the asking loop.
+/* A pool of worker threads for whatever may block or take long, with completion back on the asking
+ * loop.
  *
- * Owns:    the caller owns each srv_job from submit to `done`; the pool links it and allocates nothing.
- * Threads: srv_job_submit on any thread; `run` on a worker; `done` on `loop`'s thread, always exactly once after a true submit.
- * Blocks:  srv_job_submit never; srv_pool_destroy waits for running jobs.
+ * Owns:    the caller owns each srv_job from submit to `done`; the pool links it and allocates
+ * nothing. Threads: srv_job_submit on any thread; `run` on a worker; `done` on `loop`'s thread,
+ * always exactly once after a true submit. Blocks:  srv_job_submit never; srv_pool_destroy waits
+ * for running jobs.
  */
 #pragma once
 
@@ -19,7 +21,8 @@ struct srv_job {
     struct srv_job *next_;
 };
 
-/* Starts `n_threads` workers that hold at most `max_queued` waiting jobs; NULL when threads cannot be had. */
+/* Starts `n_threads` workers that hold at most `max_queued` waiting jobs; NULL when threads cannot
+ * be had. */
 struct srv_pool *srv_pool_create(size_t n_threads, size_t max_queued);
 
 /* Runs what is queued, then stops. `done` of the last jobs is posted before it returns. */
@@ -28,5 +31,6 @@ void srv_pool_destroy(struct srv_pool *pool);
 /* Queues `job`. False, and nothing queued, when the pool is full: the caller answers 503. */
 bool srv_job_submit(struct srv_pool *pool, struct srv_loop *loop, struct srv_job *job);
 
-/* As srv_job_submit, but beyond max_queued: for work that a request already admitted cannot do without (its next buffer, its commit). */
+/* As srv_job_submit, but beyond max_queued: for work that a request already admitted cannot do
+ * without (its next buffer, its commit). */
 void srv_job_submit_admitted(struct srv_pool *pool, struct srv_loop *loop, struct srv_job *job);
