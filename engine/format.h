@@ -13,14 +13,12 @@
  * Data file of a stripe: one page of identity (struct eng_data_head), zeros up to `segment area`, then n_segments segments. Document offsets
  * count from the start of the segment area, which begins at ENG_DATA_START.
  *
- * Threads: any; all functions are pure. Blocks: never. Allocates: nothing.
+ * What makes and checks these is in engine/seal.h.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "engine/base/gyre_err.h"
 
 #define ENG_PAGE 4096u
 #define ENG_UNIT 128u /* granularity of document offsets and lengths */
@@ -32,6 +30,7 @@
 #define ENG_MIN_SEGMENT (UINT64_C(1) << 20)
 #define ENG_MAX_SEGMENT (UINT64_C(1) << 30)
 #define ENG_HORIZON 64
+#define ENG_HORIZON_ALL (ENG_HORIZON + 1)
 #define ENG_BIG_BODY (64u << 10)  /* bodies from here up are PART documents behind a HEAD */
 #define ENG_CHUNK (256u << 10)    /* a PART keeps one CRC per chunk of this many bytes */
 #define ENG_BUCKET_ENTRIES 7
@@ -99,7 +98,7 @@ struct eng_ring_row {
     uint8_t used; /* 1: the ring has at least one segment */
     uint8_t zero_;
     uint32_t segment; /* the one the cursor is in */
-    uint64_t cursor;  /* bytes into the stripe's segment area */
+    uint64_t cursor;  /* where the hand goes on: bytes into the stripe's segment area */
 };
 
 /* Stripe header: one page, A/B as the superblock. */
@@ -116,9 +115,9 @@ struct eng_stripe_header {
     uint32_t table_crc;     /* of the segment table copy below */
     uint32_t table_copy;    /* 0: A, 1: B */
     uint64_t data_bytes, data_inode, data_ctime_ns; /* of the data file at a clean close */
-    uint32_t n_horizon;
+    uint32_t n_horizon; /* ENG_HORIZON_ALL: every segment */
     uint32_t zero1_;
-    uint32_t horizon[ENG_HORIZON]; /* segments that may be written, in this order, before the next header */
+    uint32_t horizon[ENG_HORIZON]; /* segments that may be written before the next header, in no order */
     struct eng_ring_row rings[ENG_MAX_POOLS * 2];
     uint8_t zero_[4096 - 104 - 64 * 4 - 32 * 16];
 };
@@ -194,10 +193,3 @@ struct eng_ban_row {
     uint32_t crc; /* of the row with this field zero */
     uint32_t zero_;
 };
-
-_Static_assert(sizeof(struct eng_pool_row) == 48 && sizeof(struct eng_stripe_row) == 32, "rows");
-_Static_assert(sizeof(struct eng_superblock) == ENG_PAGE, "superblock");
-_Static_assert(sizeof(struct eng_stripe_header) == ENG_PAGE, "stripe header");
-_Static_assert(sizeof(struct eng_segment_row) == 16 && sizeof(struct eng_data_head) == 64, "tables");
-_Static_assert(sizeof(struct eng_doc) == 128 && sizeof(struct eng_part_row) == 40, "documents");
-_Static_assert(sizeof(struct eng_vector_entry) == 64 && sizeof(struct eng_ban_row) == 32, "vectors and bans");

@@ -22,6 +22,7 @@ struct eng_bucket {
 };
 
 struct eng_slab_cache; /* engine/slab.h */
+struct eng_lockfile;   /* engine/lockfile.h */
 struct eng_keeper;     /* engine/keeper.h */
 
 struct eng_stripe {
@@ -35,7 +36,6 @@ struct eng_stripe {
     uint64_t segment_units;         /* [c] */
     uint32_t n_buckets, n_segments; /* [c] */
     uint32_t index;                 /* [c] */
-    bool directory_locked;          /* [c] buckets are locked in memory: reading one never faults */
     uint32_t crc_seed;              /* [c] of document headers: from uuid and stripe */
     int fd;                         /* [c] data file */
     char *path;                     /* [c] */
@@ -70,12 +70,13 @@ struct eng_store {
     struct eng_pin *pins;           /* [c] ENG_PINS of them */
     struct eng_stripe stripes[ENG_MAX_STRIPES];
     uint32_t n_stripes;
+    uint32_t stripe_end[ENG_MAX_STRIPES]; /* [c] segments of this and the stripes before: shares of the keys */
+    bool directory_locked;                /* [c] the directories cannot be paged out */
     uint32_t process_index;
-    int volume_fd, lock_fd;
+    int volume_fd;
     uint8_t *volume; /* mapping of the whole volume file */
-    char *volume_path, *lock_path;
-    dev_t lock_dev; /* identity in the table of stores open in this process */
-    ino_t lock_ino;
+    char *volume_path;
+    struct eng_lockfile *lock; /* engine/lockfile.h */
     _Atomic uint32_t refs;    /* handles and puts keep it alive after close */
     _Atomic uint32_t closing; /* 1: new work is refused */
     _Atomic uint32_t active;  /* calls in progress that a close waits for */

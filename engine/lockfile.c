@@ -1,0 +1,185 @@
+#include "engine/lockfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/base/check.h"
+#include "engine/base/filelock.h"
+#include "engine/base/io.h"
+#include "engine/base/sys.h"
+#include "engine/refuse.h"
+
+/* Record locks do not keep a process from itself, and closing any descriptor of the file drops them all: so the stores this process has
+ * open are known here, and their lock files are not touched again. */
+struct open_row {
+    struct open_row *next;
+    dev_t dev;
+    ino_t ino;
+    pid_t pid; /* the rows of a parent mean nothing in its forked child */
+};
+
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct open_row *table; /* [table_lock] */
+
+static bool is_open_here(dev_t dev, ino_t ino)
+{
+    for (const struct open_row *row = table; row != NULL; row = row->next)
+        if (row->dev == dev && row->ino == ino && row->pid == getpid())
+            return true;
+    return false;
+}
+
+static gyre_err enter_table(dev_t dev, ino_t ino)
+{
+    struct open_row *row = malloc(sizeof *row);
+
+    if (row == NULL)
+        return GYRE_NO_MEMORY;
+    *row = (struct open_row){.next = table, .dev = dev, .ino = ino, .pid = getpid()};
+    table = row;
+    return GYRE_OK;
+}
+
+static void leave_table(dev_t dev, ino_t ino)
+{
+    for (struct open_row **at = &table; *at != NULL; at = &(*at)->next) {
+        if ((*at)->dev == dev && (*at)->ino == ino && (*at)->pid == getpid()) {
+            struct open_row *row = *at;
+            *at = row->next;
+            free(row);
+            return;
+        }
+    }
+}
+
+static gyre_err refuse_locked(const struct eng_lockfile *lock, const struct eng_home *home)
+{
+    pid_t pid = 0;
+    bool held;
+    gyre_err err = eng_filelock_probe(lock->fd, ENG_LOCK_OPEN, &held, &pid);
+
+    if (err == GYRE_OK && pid > 0)
+        return eng_refuse(home->open, GYRE_LOCKED,
+                          "%s: the store is in use by process %ld: stop it first, or use another data directory", lock->path,
+                          (long)pid);
+    return eng_refuse(home->open, GYRE_LOCKED,
+                      "%s: the store is in use by a process of another container or host: stop it first, or use another data directory",
+                      lock->path);
+}
+
+/* Opens and locks the file. The caller holds table_lock. */
+static gyre_err take(struct eng_lockfile *lock, const struct eng_home *home)
+{
+    struct stat status;
+    gyre_err err;
+
+    if (fstatat(home->fds[home->main], ENG_LOCK_NAME, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        is_open_here(status.st_dev, status.st_ino))
+        return eng_refuse(home->open, GYRE_LOCKED, "%s/" ENG_LOCK_NAME ": this process has the store open already: close it first",
+                          home->open->dirs[home->main].path);
+    TRY(eng_home_open_file(home, home->main, ENG_LOCK_NAME, O_RDWR | O_CREAT, &lock->fd, &lock->path));
+    if (fstat(lock->fd, &status) != 0)
+        return eng_refuse_io(home->open, GYRE_IO, errno, lock->path, "cannot look at the file");
+    lock->dev = status.st_dev;
+    lock->ino = status.st_ino;
+    err = eng_filelock_try(lock->fd, ENG_LOCK_OPEN, ENG_FILELOCK_EXCLUSIVE);
+    if (err == GYRE_LOCKED)
+        return refuse_locked(lock, home);
+    if (err != GYRE_OK)
+        return eng_refuse(home->open, err,
+                          "%s: the file system has no working byte locks (NFS without lockd?): put the store on a local file system",
+                          lock->path);
+    TRY(eng_filelock_try(lock->fd, ENG_LOCK_ALIVE, ENG_FILELOCK_EXCLUSIVE));
+    TRY(enter_table(lock->dev, lock->ino));
+out:
+    return err;
+}
+
+gyre_err eng_lockfile_acquire(struct eng_lockfile *lock_out, const struct eng_home *home)
+{
+    *lock_out = (struct eng_lockfile){.fd = -1};
+    pthread_mutex_lock(&table_lock);
+    gyre_err err = take(lock_out, home);
+    if (err != GYRE_OK) {
+        eng_close(&lock_out->fd);
+        free(lock_out->path);
+        *lock_out = (struct eng_lockfile){.fd = -1};
+    }
+    pthread_mutex_unlock(&table_lock);
+    return err;
+}
+
+void eng_lockfile_release(struct eng_lockfile *lock)
+{
+    if (lock->fd < 0)
+        return;
+    pthread_mutex_lock(&table_lock);
+    eng_close(&lock->fd); /* drops the locks */
+    leave_table(lock->dev, lock->ino);
+    pthread_mutex_unlock(&table_lock);
+    free(lock->path);
+    lock->path = NULL;
+}
+
+/* ---- The note ---- */
+
+bool eng_lockfile_read(const struct eng_lockfile *lock, struct eng_lock_note *note_out)
+{
+    char text[1024] = "";
+    unsigned long long dev;
+    unsigned long long ino;
+    unsigned long long rt_dev;
+    unsigned long long rt_ino;
+    int path_at = -1;
+    size_t got = 0;
+    const struct iovec piece = {text, sizeof text - 1};
+
+    *note_out = (struct eng_lock_note){0};
+    if (eng_preadv(lock->fd, &piece, 1, 0, &got) != GYRE_OK || memchr(text, '\0', got) != NULL)
+        return false;
+    text[got] = '\0';
+    int n = sscanf(text, "gyre-lock 1\nboot %39s\nvolume %llu %llu\nrt %llu %llu %n", note_out->boot_id, &dev, &ino, &rt_dev,
+                   &rt_ino, &path_at);
+    char *end = path_at > 0 ? strchr(text + path_at, '\n') : NULL;
+    if (n != 5 || end == NULL || (size_t)(end - text) - (size_t)path_at >= sizeof note_out->rt_path) {
+        *note_out = (struct eng_lock_note){0};
+        return false;
+    }
+    memcpy(note_out->rt_path, text + path_at, (size_t)(end - text) - (size_t)path_at);
+    note_out->volume_dev = dev;
+    note_out->volume_ino = ino;
+    note_out->rt_dev = rt_dev;
+    note_out->rt_ino = rt_ino;
+    return true;
+}
+
+gyre_err eng_lockfile_write(const struct eng_lockfile *lock, const struct eng_lock_note *note)
+{
+    char text[1024];
+    const char *boot = note->boot_id[0] != '\0' ? note->boot_id : "unknown";
+    int len = snprintf(text, sizeof text,
+                       "gyre-lock 1\nboot %s\nvolume %" PRIu64 " %" PRIu64 "\nrt %" PRIu64 " %" PRIu64 " %s\n", boot,
+                       note->volume_dev, note->volume_ino, note->rt_dev, note->rt_ino, note->rt_path);
+
+    GYRE_CHECK(len > 0 && (size_t)len < sizeof text);
+    if (ftruncate(lock->fd, len) != 0)
+        return eng_err_of_errno(errno);
+    return eng_pwrite(lock->fd, text, (size_t)len, 0);
+}
+
+void eng_boot_text(char text_out[40])
+{
+    uint8_t id[16];
+
+    text_out[0] = '\0';
+    if (eng_boot_id(id) != GYRE_OK)
+        return;
+    for (size_t i = 0; i < sizeof id; i++)
+        snprintf(text_out + 2 * i, 3, "%02x", id[i]);
+}
