@@ -4,12 +4,13 @@
  * Owns:    the front owns every srv_exchange; a handler owns the context it attaches.
  * Lends:   the request and its strings live until the exchange ends (the `gone` call).
  * Threads: every function and callback here runs on the exchange's own loop thread, unless said
- * otherwise. Blocks:  never. Work that may block, or that hashes more than 64 KiB, goes to the pool
- * of server/job.h.
+ * otherwise.
+ * Blocks:  never. Work that may block, or that hashes more than 64 KiB, goes to the pool of
+ * server/job.h.
  *
  *   START -> BODY [srv_body_read] -> BODY ... -> ANSWERED [srv_respond] -> GONE
- *   START ------------------------------------> ANSWERED                            (body unread:
- * the front drains or closes) any -> GONE (client vanished, timeout, shutdown)
+ *   START ----------------------------> ANSWERED  (body unread: the front drains or closes)
+ *   any -> GONE                                   (client vanished, timeout, shutdown)
  */
 #pragma once
 

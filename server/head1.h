@@ -1,7 +1,9 @@
 /* Strict check of one HTTP/1 request head, on bytes alone and before anybody else reads them.
  *
  * Owns:    the caller owns struct srv_head1; it holds offsets only, so the bytes may move between
- * calls. Threads: none of its own; one head is used by one thread at a time. Blocks:  never.
+ * calls.
+ * Threads: none of its own; one head is used by one thread at a time.
+ * Blocks:  never.
  * Allocates: nothing.
  *
  * What is refused, beyond the limits below (RFC 9112 unless another is named):

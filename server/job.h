@@ -2,9 +2,10 @@
  * loop.
  *
  * Owns:    the caller owns each srv_job from submit to `done`; the pool links it and allocates
- * nothing. Threads: srv_job_submit on any thread; `run` on a worker; `done` on `loop`'s thread,
- * always exactly once after a true submit. Blocks:  srv_job_submit never; srv_pool_destroy waits
- * for running jobs.
+ * nothing.
+ * Threads: srv_job_submit on any thread; `run` on a worker; `done` on `loop`'s thread, always
+ * exactly once after a true submit.
+ * Blocks:  srv_job_submit never; srv_pool_destroy waits for running jobs.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 /* A small writer of XML into a growing buffer, with everything escaped that has to be.
  *
  * Owns:    struct srv_xml owns its bytes until srv_xml_fini or srv_xml_take.
- * Threads: one writer, one thread. Blocks: never. Allocates: by doubling; the first failure sticks
- * and is reported at the end.
+ * Threads: one writer, one thread.
+ * Blocks:  never.
+ * Allocates: by doubling; the first failure sticks and is reported at the end.
  */
 #pragma once
 

@@ -1,7 +1,10 @@
 /* From method, path and query to the operation meant, with bucket and key decoded.
  *
- * Owns:    struct srv_s3_route holds the decoded names itself; `bucket` and `key` point into it, so
- * it must not be copied. Threads: any. Blocks: never. Allocates: nothing.
+ * Owns:    struct srv_s3_route holds the decoded names itself; `bucket` and `key` point into it,
+ * so it must not be copied.
+ * Threads: any.
+ * Blocks:  never.
+ * Allocates: nothing.
  *
  * The first path segment is the bucket, all after its slash is the key, byte for byte: "//", "..",
  * "+" mean nothing special. A sub-resource is recognised by the presence of its name in the query,

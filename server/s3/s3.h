@@ -1,8 +1,10 @@
 /* The S3 role of a listener: buckets and objects over HTTP, on top of one store.
  *
- * Owns:    struct srv_s3 owns the table of buckets; the store and the pools are lent by the program
- * and outlive it. Threads: srv_s3_start on every loop thread at once; create and destroy on one
- * thread, outside of traffic. Blocks:  create reads the bucket documents; srv_s3_start never.
+ * Owns:    struct srv_s3 owns the table of buckets; the store and the pools are lent by the
+ * program and outlive it.
+ * Threads: srv_s3_start on every loop thread at once; create and destroy on one thread, outside of
+ * traffic.
+ * Blocks:  create reads the bucket documents; srv_s3_start never.
  */
 #pragma once
 
