@@ -1,0 +1,94 @@
+/* Looking in: counters, gauges, files, capacity. */
+#include "api/store.h"
+
+#include <string.h>
+
+#include "engine/base/check.h"
+#include "engine/locks.h"
+#include "engine/pin.h"
+
+/* What is guarded by the stripe's lock. */
+static void add_stripe(struct eng_stripe *stripe, struct gyre_stats *stats)
+{
+    struct eng_stripe_rt *rt = stripe->rt;
+    stats->live_bytes += atomic_load_explicit(&rt->live_units, memory_order_relaxed)
+                         << ENG_UNIT_SHIFT;
+    stats->documents += atomic_load_explicit(&rt->documents, memory_order_relaxed);
+    stats->reserved_bytes += atomic_load_explicit(&rt->reserved_units, memory_order_relaxed)
+                             << ENG_UNIT_SHIFT;
+    stats->directory_slots += (uint64_t)stripe->n_buckets * ENG_BUCKET_ENTRIES;
+    stats->segments += stripe->n_segments;
+    eng_alloc_lock(stripe);
+    for (uint32_t i = 0; i < stripe->n_segments; i++)
+        stats->segments_free += rt->segments[i].state == ENG_SEGMENT_FREE;
+    eng_alloc_unlock(stripe);
+}
+
+/* Each process counts for itself, each thread in a shard. */
+static void add_counters(struct eng_store *engine, struct gyre_stats *stats)
+{
+    const struct eng_process *processes =
+        (const struct eng_process *)(const void *)((const uint8_t *)engine->rt.head +
+                                                   engine->rt.head->process_off);
+    for (size_t i = 0; i < ENG_PROCESSES; i++) {
+        for (size_t shard = 0; shard < ENG_COUNTER_SHARDS; shard++) {
+            const struct eng_counters *counters = &processes[i].counters[shard];
+#define X(name) stats->name += atomic_load_explicit(&counters->name, memory_order_relaxed);
+            ENG_COUNTERS(X)
+#undef X
+        }
+    }
+}
+
+gyre_err gyre_stat(struct gyre_store *store, struct gyre_stats *stats_out)
+{
+    if (stats_out == NULL || stats_out->struct_size != sizeof *stats_out)
+        return GYRE_INVALID;
+    *stats_out = (struct gyre_stats){.struct_size = sizeof *stats_out};
+    uint32_t shard;
+    gyre_err err = api_enter(store, &shard);
+    if (err != GYRE_OK)
+        return err;
+    struct eng_store *engine = store->engine;
+    for (uint32_t i = 0; i < engine->n_stripes; i++)
+        add_stripe(&engine->stripes[i], stats_out);
+    add_counters(engine, stats_out);
+    stats_out->capacity_bytes = store->capacity_bytes;
+    stats_out->pins = eng_pin_count(engine);
+    api_leave(store, shard);
+    return GYRE_OK;
+}
+
+gyre_err gyre_file_at(struct gyre_store *store, size_t index, struct gyre_file *file_out)
+{
+    if (file_out == NULL)
+        return GYRE_INVALID;
+    *file_out = (struct gyre_file){.fd = -1};
+    uint32_t shard;
+    gyre_err err = api_enter(store, &shard);
+    if (err != GYRE_OK)
+        return err;
+    struct eng_store *engine = store->engine;
+    if (index == 0) {
+        *file_out = (struct gyre_file){engine->volume_path, engine->super.volume_bytes,
+                                       engine->volume, engine->volume_fd};
+    } else if (index <= engine->n_stripes) {
+        const struct eng_stripe *stripe = &engine->stripes[index - 1];
+        *file_out = (struct gyre_file){stripe->path, ENG_DATA_START + stripe->area_bytes,
+                                       stripe->data - ENG_DATA_START, stripe->fd};
+    } else {
+        err = GYRE_RANGE;
+    }
+    api_leave(store, shard);
+    return err;
+}
+
+uint64_t gyre_capacity_bytes(const struct gyre_store *store)
+{
+    return store->capacity_bytes;
+}
+
+uint64_t gyre_object_max_bytes(const struct gyre_store *store)
+{
+    return store->object_max_bytes;
+}

@@ -1,0 +1,75 @@
+/* An open store as libgyre sees it: who is inside a call, who still holds something, and how it
+ * ends.
+ *
+ *   FREE -> OPEN [gyre_open] -> CLOSING [gyre_close] -> ENDING [no call left] -> CLOSED [engine
+ * shut] CLOSED -> FREE [no handle, no put left]
+ *
+ * A structure, once made, is never given back to the allocator, only used again for another store:
+ * so whoever drops the last claim may still look at the flags behind it.
+ *
+ * Owns:    one reference to the engine's store, from OPEN to FREE.
+ * Threads: any. `lock` guards [w]; the shards are atomic.
+ * Blocks:  ending a store syncs.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "engine/base/lock.h"
+#include "engine/store.h"
+
+#include "api/async.h"
+#include "api/gyre.h"
+
+#define API_SHARDS 64u
+
+/* Calls in progress in the low half, handles and puts that live in the high half. */
+struct api_shard {
+    _Alignas(64) _Atomic uint64_t word;
+};
+
+#define API_ONE_CALL UINT64_C(1)
+#define API_ONE_CLAIM (UINT64_C(1) << 32)
+
+enum api_state { API_FREE, API_OPEN, API_CLOSING, API_ENDING, API_CLOSED };
+
+struct gyre_store {
+    struct api_shard shards[API_SHARDS];       /* [a] */
+    _Atomic uint32_t closing;                  /* [a] 1: calls are refused */
+    _Atomic uint32_t meta_used;                /* [a] 1: the meta pool may hold something */
+    struct eng_store *engine;                  /* [c] from OPEN to FREE */
+    uint64_t capacity_bytes, object_max_bytes; /* [c] */
+    struct eng_lock lock;
+    struct eng_cond settled; /* something has left since CLOSING */
+    enum api_state state;    /* [w] */
+    bool closer_waits;       /* [w] gyre_close itself will end the store */
+    struct api_pool async;
+    struct gyre_store *next_all, *next_free; /* [list lock] */
+};
+
+/* Begins a call. OK: the caller leaves with api_leave, or turns the call into a claim. CLOSED. */
+GYRE_MUST_USE gyre_err api_enter(struct gyre_store *store, uint32_t *shard_out);
+void api_leave(struct gyre_store *store, uint32_t shard);
+
+/* Inside a call: a handle or put begins to live. It keeps the files open until api_unclaim. */
+void api_claim(struct gyre_store *store, uint32_t shard);
+/* api_claim and api_leave in one. */
+void api_leave_with_claim(struct gyre_store *store, uint32_t shard);
+void api_unclaim(struct gyre_store *store, uint32_t shard);
+
+/* A structure in state FREE, with all else reset; NULL without memory. Only gyre_open calls it. */
+struct gyre_store *api_store_take(void);
+/* Gives one back that never got as far as OPEN. */
+void api_store_untake(struct gyre_store *store);
+/* FREE -> OPEN. */
+void api_store_opened(struct gyre_store *store, struct eng_store *engine, uint32_t async_threads);
+/* OPEN -> ... as far as it gets by `deadline_ns`. Results as gyre_close. */
+GYRE_MUST_USE gyre_err api_store_close(struct gyre_store *store, uint64_t deadline_ns);
+
+/* Whether a key can be in the meta pool at all: most stores never use it, and then a miss is one
+ * look-up. Why a stale answer is safe: the flag is raised before the first such put is begun and
+ * never lowered, so who reads 0 came before that put ended. */
+static inline bool api_meta_used(struct gyre_store *store)
+{
+    return atomic_load_explicit(&store->meta_used, memory_order_relaxed) != 0;
+}
