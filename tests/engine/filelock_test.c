@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ static pid_t holder(int fd, uint64_t off, enum eng_filelock_kind kind)
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
         byte = eng_filelock_try(fd, off, kind) == GYRE_OK ? 'y' : 'n';
         if (write(ready[1], &byte, 1) != 1)
             _exit(1);
@@ -116,8 +118,10 @@ TEST(waiting_ends_with_the_holder)
     pid_t first = holder(fd, 5, ENG_FILELOCK_EXCLUSIVE);
     pid_t waiter = fork();
     CHECK(waiter >= 0);
-    if (waiter == 0)
+    if (waiter == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         _exit(eng_filelock_wait(fd, 5, ENG_FILELOCK_EXCLUSIVE) == GYRE_OK ? 0 : 1);
+    }
     int status;
     CHECK_EQ_INT(waitpid(waiter, &status, WNOHANG), 0);
     end(first);

@@ -84,6 +84,30 @@ TEST(sha256_on_many_short_threads)
     }
 }
 
+static void digest_at_the_end(void *unused)
+{
+    (void)unused;
+    check_fips();
+}
+
+static void *leave_one_digest_to_the_end(void *key)
+{
+    check_fips();
+    CHECK(pthread_setspecific(*(pthread_key_t *)key, key) == 0);
+    return NULL;
+}
+
+/* The other key is younger, so its destructor finds the thread's context gone. */
+TEST(sha256_in_a_destructor_of_the_thread)
+{
+    pthread_key_t key;
+    pthread_t thread;
+    check_fips();
+    CHECK(pthread_key_create(&key, digest_at_the_end) == 0);
+    CHECK(pthread_create(&thread, NULL, leave_one_digest_to_the_end, &key) == 0);
+    pthread_join(thread, NULL);
+}
+
 /* Stores keep their seeds; these values may never change. */
 TEST(key_hash_is_fixed)
 {

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ static int elsewhere(void (*act)(struct shared *shared), struct shared *shared)
     pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
         act(shared);
         _exit(0);
     }
@@ -88,6 +90,7 @@ TEST(processes_count_together)
         pids[i] = fork();
         CHECK(pids[i] >= 0);
         if (pids[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             count(shared);
             _exit(0);
         }

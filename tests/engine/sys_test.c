@@ -1,11 +1,28 @@
 /* Clocks, random bytes, boot identity. */
 #include "engine/base/sys.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "engine/base/bits.h"
 #include "tests/harness/test.h"
+
+static int failing_errno; /* the next call for random bytes fails so, once if it is EINTR */
+
+/* Stands in for the C library's in this program: never gives more than 300 bytes at a time. */
+ssize_t getrandom(void *buffer, size_t len, unsigned flags)
+{
+    if (failing_errno != 0) {
+        errno = failing_errno;
+        failing_errno = errno == EINTR ? 0 : failing_errno;
+        return -1;
+    }
+    return syscall(SYS_getrandom, buffer, len < 300 ? len : 300, flags);
+}
 
 TEST(clocks)
 {
@@ -34,6 +51,17 @@ TEST(random_bytes_fill_the_whole_buffer)
     CHECK(ones > BYTES * 4 - 20000 && ones < BYTES * 4 + 20000);
     CHECK_OK(eng_random_bytes(bytes, 0));
     free(bytes);
+}
+
+TEST(random_bytes_that_cannot_be_had_are_an_error)
+{
+    uint8_t bytes[8] = {0};
+    failing_errno = EINTR;
+    CHECK_OK(eng_random_bytes(bytes, sizeof bytes));
+    failing_errno = ENOSYS;
+    CHECK_ERR(eng_random_bytes(bytes, sizeof bytes), GYRE_UNSUPPORTED);
+    failing_errno = EPERM;
+    CHECK_ERR(eng_random_bytes(bytes, sizeof bytes), GYRE_UNSUPPORTED);
 }
 
 TEST(boot_id_is_the_same_each_time)
