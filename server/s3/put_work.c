@@ -1,0 +1,246 @@
+#include "server/s3/put_work.h"
+
+#include <openssl/rand.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/buf.h"
+#include "server/s3/base64.h"
+#include "server/s3/put_head.h"
+
+enum { ATTEMPTS = 8 }; /* to store a short body while others change the object */
+
+/* ---- Init ---- */
+
+static enum srv_s3_code keep_record(struct srv_s3_put_work *work, const struct srv_s3_call *call)
+{
+    uint8_t record[SRV_S3_META_RECORD_MAX];
+    enum srv_s3_code code = srv_s3_put_head_record(call, record, &work->record_len);
+
+    if (code != SRV_S3_NONE)
+        return code;
+    work->record = malloc(work->record_len);
+    if (work->record == NULL)
+        return SRV_S3_SLOW_DOWN;
+    memcpy(work->record, record, work->record_len);
+    return SRV_S3_NONE;
+}
+
+enum srv_s3_code srv_s3_put_work_init(struct srv_s3_put_work *work, const struct srv_s3_call *call,
+                                      const char **message_out)
+{
+    *message_out = NULL;
+    work->store = call->s3->store;
+    work->buckets = call->s3->buckets;
+    work->bucket = srv_s3_bucket_acquire(work->buckets, call->route.bucket);
+    if (work->bucket == NULL)
+        return SRV_S3_NO_SUCH_BUCKET;
+    work->key = srv_s3_object_key(call);
+    work->length = call->req->content_length;
+    bool wants_md5 = srv_s3_bucket_etag(work->bucket) == SRV_S3_ETAG_MD5;
+    enum srv_s3_code code = srv_s3_put_head_check(call, wants_md5, &work->plan, message_out);
+    if (code == SRV_S3_NONE)
+        code = keep_record(work, call);
+    if (code == SRV_S3_NONE)
+        code = srv_s3_precondition_init(&work->precondition, call->req);
+    return code;
+}
+
+void srv_s3_put_work_fini(struct srv_s3_put_work *work)
+{
+    srv_buf_release(work->buf);
+    work->buf = NULL;
+    gyre_put_abort(&work->put);
+    srv_digest_fini(&work->digest);
+    srv_s3_precondition_fini(&work->precondition);
+    free(work->record);
+    work->record = NULL;
+    srv_s3_bucket_release(work->bucket);
+    work->bucket = NULL;
+}
+
+/* ---- Run ---- */
+
+/* Takes note of a failure; true if there is none. */
+static bool note(struct srv_s3_put_work *work, enum srv_s3_code code)
+{
+    work->code = code;
+    return code == SRV_S3_NONE;
+}
+
+static bool note_err(struct srv_s3_put_work *work, gyre_err err)
+{
+    return note(work, srv_s3_code_of(err));
+}
+
+static bool note_fault(struct srv_s3_put_work *work, enum srv_digest_fault fault)
+{
+    return note(work, srv_s3_put_head_fault(fault, &work->message));
+}
+
+/* Decides the conditions against what is stored now. */
+static bool decide(struct srv_s3_put_work *work)
+{
+    enum srv_s3_code code = SRV_S3_NONE;
+
+    work->state = (struct srv_s3_state){.condition = GYRE_ALWAYS};
+    if (srv_s3_precondition_is_set(&work->precondition))
+        (void)srv_s3_precondition_decide(&work->precondition, work->store, &work->key, time(NULL),
+                                         0, &code, &work->state);
+    work->condition = work->state.field;
+    return note(work, code);
+}
+
+static bool begin(struct srv_s3_put_work *work)
+{
+    work->is_begun = true;
+    return decide(work) && note_fault(work, srv_digest_init(&work->digest, &work->plan));
+}
+
+static void set_options(const struct srv_s3_put_work *work, struct gyre_put_options *options)
+{
+    gyre_put_options_init(options);
+    options->length = work->length;
+    options->condition = work->state.condition;
+    options->if_serial = work->state.serial;
+}
+
+/* Ends the hashes and makes the ETag, unless the body is not what the client says it is. */
+static bool finish_digest(struct srv_s3_put_work *work, uint8_t etag_out[16])
+{
+    if (!note_fault(work, srv_digest_finish(&work->digest, etag_out)))
+        return false;
+    if (!work->plan.wants_md5 && RAND_bytes(etag_out, 16) != 1)
+        return note(work, SRV_S3_INTERNAL_ERROR);
+    srv_hex_encode(etag_out, 16, work->etag);
+    return true;
+}
+
+/* The record as it is stored, with the ETag and the time of now. */
+static bool finish_record(struct srv_s3_put_work *work, uint8_t record[SRV_S3_META_RECORD_MAX],
+                          size_t *len_out)
+{
+    struct srv_s3_meta meta;
+    struct timespec now;
+
+    *len_out = 0;
+    if (!srv_s3_meta_decode(work->record, work->record_len, &meta))
+        return note(work, SRV_S3_INTERNAL_ERROR);
+    clock_gettime(CLOCK_REALTIME, &now);
+    meta.etag = srv_s3_str(work->etag);
+    meta.modified_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    if (!srv_s3_meta_encode(&meta, record, SRV_S3_META_RECORD_MAX, len_out))
+        return note(work, SRV_S3_INTERNAL_ERROR);
+    return true;
+}
+
+static bool is_race(gyre_err err, const struct srv_s3_put_work *work)
+{
+    return err == GYRE_EXISTS || err == GYRE_CHANGED ||
+           (err == GYRE_NOT_FOUND && work->state.condition == GYRE_IF_SERIAL);
+}
+
+static gyre_err put_whole(struct srv_s3_put_work *work, const struct gyre_put_options *options)
+{
+    const void *bytes = work->buf != NULL ? work->buf->base : NULL;
+    size_t len = work->buf != NULL ? work->buf->len : 0;
+
+    gyre_err err = gyre_put(work->store, &work->key, options, bytes, len, NULL);
+    srv_s3_bucket_leave(work->bucket, err == GYRE_OK ? &work->key : NULL);
+    return err;
+}
+
+/* Stores a body that is all in `buf`. What another request changes meanwhile is looked at anew: the
+ * conditions may hold for it as well. */
+static void store_whole(struct srv_s3_put_work *work)
+{
+    uint8_t record[SRV_S3_META_RECORD_MAX], etag[16];
+    struct gyre_put_options options;
+    gyre_err err = GYRE_OK;
+
+    if (!finish_digest(work, etag) || !finish_record(work, record, &options.meta_len))
+        return;
+    size_t record_len = options.meta_len;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        set_options(work, &options);
+        options.length = work->buf != NULL ? work->buf->len : 0;
+        options.meta = record;
+        options.meta_len = record_len;
+        memcpy(&options.etag_hash, etag, sizeof options.etag_hash);
+        if (!note(work, srv_s3_bucket_enter(work->buckets, work->bucket)))
+            return;
+        err = put_whole(work, &options);
+        if (!is_race(err, work)) {
+            note_err(work, err);
+            return;
+        }
+        if (!decide(work))
+            return;
+    }
+    note(work, SRV_S3_CONDITIONAL_CONFLICT);
+}
+
+static bool write_piece(struct srv_s3_put_work *work)
+{
+    struct gyre_put_options options;
+
+    if (work->put == NULL) {
+        set_options(work, &options);
+        options.meta = work->record;
+        options.meta_len = work->record_len;
+        if (!note_err(work, gyre_put_begin(work->store, &work->key, &options, &work->put)))
+            return false;
+    }
+    if (work->buf == NULL)
+        return true;
+    return note_err(work, gyre_put_write(work->put, work->buf->base, work->buf->len));
+}
+
+/* Publishes an open put. Its bytes are gone if the race is lost, so the client has to send them
+ * again unless the conditions fail anyhow. */
+static void commit(struct srv_s3_put_work *work)
+{
+    uint8_t record[SRV_S3_META_RECORD_MAX], etag[16];
+    uint64_t etag_hash;
+    size_t len;
+
+    if (!finish_digest(work, etag) || !finish_record(work, record, &len))
+        return;
+    memcpy(&etag_hash, etag, sizeof etag_hash);
+    if (!note_err(work, gyre_put_set_meta(work->put, record, len, etag_hash, 0)) ||
+        !note(work, srv_s3_bucket_enter(work->buckets, work->bucket)))
+        return;
+    gyre_err err = gyre_put_commit(&work->put, NULL);
+    srv_s3_bucket_leave(work->bucket, err == GYRE_OK ? &work->key : NULL);
+    if (!is_race(err, work))
+        note_err(work, err);
+    else if (decide(work))
+        note(work, SRV_S3_CONDITIONAL_CONFLICT);
+}
+
+static void step(struct srv_s3_put_work *work)
+{
+    if (!work->is_begun && !begin(work))
+        return;
+    if (work->buf != NULL &&
+        !note_fault(work, srv_digest_update(&work->digest, work->buf->base, work->buf->len)))
+        return;
+    if (work->is_last && work->put == NULL) {
+        store_whole(work);
+        return;
+    }
+    if (write_piece(work) && work->is_last)
+        commit(work);
+}
+
+void srv_s3_put_work_run(struct srv_s3_put_work *work)
+{
+    step(work);
+    srv_buf_release(work->buf);
+    work->buf = NULL;
+    if (work->code != SRV_S3_NONE || work->is_last) {
+        gyre_put_abort(&work->put);
+        srv_digest_fini(&work->digest);
+    }
+}

@@ -1,0 +1,51 @@
+/* What workers do for a PutObject: hash, check, write, and commit once everything agrees.
+ *
+ *   NEW -> FED [run] ... -> STORED [run with is_last] | FAILED [any run]
+ *
+ * A body that comes in one piece is stored by one call; a longer one through a put that is open
+ * between runs. Nothing is visible before STORED, and FAILED has dropped what was written.
+ *
+ * Owns:    copies of all it needs of the request, the open put, and `buf` while it runs.
+ * Threads: init and fini on the exchange's loop; run on one worker at a time.
+ * Blocks:  run: for cold metadata and where gyre_put_write does.
+ */
+#pragma once
+
+#include "server/s3/buckets.h"
+#include "server/s3/digest.h"
+#include "server/s3/precondition.h"
+
+struct srv_buf;
+
+struct srv_s3_put_work {
+    struct gyre_store *store;
+    struct srv_s3_buckets *buckets;
+    struct srv_s3_bucket *bucket; /* acquired */
+    struct gyre_key key;
+    uint64_t length; /* bytes, or SRV_LENGTH_UNKNOWN */
+    struct srv_s3_precondition precondition;
+    struct srv_digest_plan plan;
+    struct srv_digest digest;
+    uint8_t *record; /* metadata without its final ETag and time */
+    size_t record_len;
+    struct gyre_put *put;
+    struct srv_s3_state state; /* what the conditions were decided for */
+    bool is_begun;
+
+    struct srv_buf *buf; /* in: the next bytes, or NULL; released by run */
+    bool is_last;        /* in: nothing follows */
+
+    enum srv_s3_code code; /* out: not NONE once FAILED */
+    const char *message;   /* out: for `code`, or NULL for the table's; static */
+    const char *condition; /* out: the field, with PRECONDITION_FAILED */
+    char etag[33];         /* out: once STORED, without quotes */
+};
+
+/* Reads and checks the head of a PutObject. NONE, or what to answer with *message_out as
+ * `message` above; fini is due in either case. */
+enum srv_s3_code srv_s3_put_work_init(struct srv_s3_put_work *work, const struct srv_s3_call *call,
+                                      const char **message_out);
+/* Drops an unfinished put. Allowed on a zeroed one. */
+void srv_s3_put_work_fini(struct srv_s3_put_work *work);
+
+void srv_s3_put_work_run(struct srv_s3_put_work *work);
