@@ -346,11 +346,13 @@ struct gyre_stats {
 
 GYRE_MUST_USE GYRE_API gyre_err gyre_stat(struct gyre_store *store, struct gyre_stats *stats_out);
 
-/* One file of the store. `base` is NULL for files that are not mapped. Lent until gyre_close. */
+/* One file of the store. Its bytes from `base_offset` to its end are mapped at `base`, read-only
+ * for data files. Lent until gyre_close. */
 struct gyre_file {
     const char *path;
     uint64_t size_bytes;
     const void *base;
+    uint64_t base_offset;
     int fd;
 };
 

@@ -70,12 +70,21 @@ gyre_err gyre_file_at(struct gyre_store *store, size_t index, struct gyre_file *
         return err;
     struct eng_store *engine = store->engine;
     if (index == 0) {
-        *file_out = (struct gyre_file){engine->volume_path, engine->super.volume_bytes,
-                                       engine->volume, engine->volume_fd};
+        *file_out = (struct gyre_file){
+            .path = engine->volume_path,
+            .size_bytes = engine->super.volume_bytes,
+            .base = engine->volume,
+            .fd = engine->volume_fd,
+        };
     } else if (index <= engine->n_stripes) {
         const struct eng_stripe *stripe = &engine->stripes[index - 1];
-        *file_out = (struct gyre_file){stripe->path, ENG_DATA_START + stripe->area_bytes,
-                                       stripe->data - ENG_DATA_START, stripe->fd};
+        *file_out = (struct gyre_file){
+            .path = stripe->path,
+            .size_bytes = ENG_DATA_START + stripe->area_bytes,
+            .base = stripe->data,
+            .base_offset = ENG_DATA_START,
+            .fd = stripe->fd,
+        };
     } else {
         err = GYRE_RANGE;
     }

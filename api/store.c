@@ -7,6 +7,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/sys.h"
+#include "engine/geometry.h"
 #include "engine/locks.h"
 #include "engine/sync.h"
 #include "engine/writer.h"
@@ -56,11 +57,13 @@ static bool meta_pool_filled(struct eng_store *engine)
     return filled;
 }
 
+/* What the main pool may fill. */
 static uint64_t capacity(const struct eng_store *engine)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < engine->n_stripes; i++)
-        bytes += engine->stripes[i].area_bytes;
+        bytes +=
+            eng_pool_max_segments(&engine->super, i, ENG_POOL_MAIN) * engine->super.segment_bytes;
     return bytes;
 }
 
