@@ -1,0 +1,145 @@
+#include "server/buf.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "server/check.h"
+
+enum { SIZE_SMALL = 64 << 10, SIZE_LARGE = 1 << 20, ALIGNMENT = 4096 };
+
+enum size_class { SMALL, LARGE, N_CLASSES };
+
+static const size_t class_bytes[N_CLASSES] = {SIZE_SMALL, SIZE_LARGE};
+
+/* [c] const after create  [w] under `lock`  [a] atomic */
+struct srv_buf_pool {
+    pthread_mutex_t lock;
+    struct srv_buf *free[N_CLASSES]; /* [w] */
+    size_t held_bytes;               /* [w] handed out or free; never above the budget */
+    size_t budget_bytes;             /* [c] */
+    _Atomic size_t used_bytes;       /* [a] handed out */
+};
+
+static void destroy_buf(struct srv_buf *buf)
+{
+    free(buf->base);
+    free(buf);
+}
+
+static struct srv_buf *create_buf(struct srv_buf_pool *pool, size_t capacity)
+{
+    struct srv_buf *buf = calloc(1, sizeof *buf);
+    if (buf == NULL)
+        return NULL;
+    buf->base = aligned_alloc(ALIGNMENT, capacity);
+    if (buf->base == NULL) {
+        free(buf);
+        return NULL;
+    }
+    buf->capacity = capacity;
+    buf->pool_ = pool;
+    return buf;
+}
+
+static struct srv_buf *pop_locked(struct srv_buf_pool *pool, enum size_class class)
+{
+    struct srv_buf *buf = pool->free[class];
+    if (buf != NULL)
+        pool->free[class] = buf->next_;
+    return buf;
+}
+
+/* Makes room for `bytes` within the budget by giving up free buffers of the other class; they go to *victims_out, for the caller
+ * to free without the lock. */
+static bool make_room_locked(struct srv_buf_pool *pool, enum size_class class, struct srv_buf **victims_out)
+{
+    size_t bytes = class_bytes[class];
+    enum size_class other = class == SMALL ? LARGE : SMALL;
+    while (pool->held_bytes + bytes > pool->budget_bytes) {
+        struct srv_buf *victim = pop_locked(pool, other);
+        if (victim == NULL)
+            return false;
+        pool->held_bytes -= victim->capacity;
+        victim->next_ = *victims_out;
+        *victims_out = victim;
+    }
+    return true;
+}
+
+struct srv_buf_pool *srv_buf_pool_create(size_t budget_bytes)
+{
+    struct srv_buf_pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL)
+        return NULL;
+    pool->budget_bytes = budget_bytes;
+    pthread_mutex_init(&pool->lock, NULL);
+    return pool;
+}
+
+static void destroy_list(struct srv_buf *buf)
+{
+    while (buf != NULL) {
+        struct srv_buf *next = buf->next_;
+        destroy_buf(buf);
+        buf = next;
+    }
+}
+
+void srv_buf_pool_destroy(struct srv_buf_pool *pool)
+{
+    if (pool == NULL)
+        return;
+    SRV_CHECK(srv_buf_pool_used_bytes(pool) == 0);
+    for (int class = 0; class < N_CLASSES; class ++)
+        destroy_list(pool->free[class]);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+struct srv_buf *srv_buf_acquire(struct srv_buf_pool *pool, size_t want_bytes)
+{
+    enum size_class class = want_bytes <= SIZE_SMALL ? SMALL : LARGE;
+    struct srv_buf *victims = NULL;
+    pthread_mutex_lock(&pool->lock);
+    struct srv_buf *buf = pop_locked(pool, class);
+    bool may_grow = buf == NULL && make_room_locked(pool, class, &victims);
+    if (may_grow)
+        pool->held_bytes += class_bytes[class];
+    pthread_mutex_unlock(&pool->lock);
+    destroy_list(victims);
+
+    if (may_grow) {
+        buf = create_buf(pool, class_bytes[class]);
+        if (buf == NULL) {
+            pthread_mutex_lock(&pool->lock);
+            pool->held_bytes -= class_bytes[class];
+            pthread_mutex_unlock(&pool->lock);
+        }
+    }
+    if (buf != NULL) {
+        buf->len = 0;
+        buf->next_ = NULL;
+        atomic_fetch_add_explicit(&pool->used_bytes, buf->capacity, memory_order_relaxed);
+    }
+    return buf;
+}
+
+void srv_buf_release(struct srv_buf *buf)
+{
+    if (buf == NULL)
+        return;
+    struct srv_buf_pool *pool = buf->pool_;
+    enum size_class class = buf->capacity == SIZE_SMALL ? SMALL : LARGE;
+    atomic_fetch_sub_explicit(&pool->used_bytes, buf->capacity, memory_order_relaxed);
+    pthread_mutex_lock(&pool->lock);
+    buf->next_ = pool->free[class];
+    pool->free[class] = buf;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+size_t srv_buf_pool_used_bytes(const struct srv_buf_pool *pool)
+{
+    return atomic_load_explicit(&pool->used_bytes, memory_order_relaxed);
+}

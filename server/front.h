@@ -1,0 +1,94 @@
+/* The front: listeners, TLS, event loops, and the gates that make HTTP/1 and HTTP/2 requests out of
+ * sockets.
+ *
+ * Owns:    its sockets, loop threads and buffer pool; handlers and their data stay the caller's
+ * and must outlive it.
+ * Threads: srv_front_create, _run and _destroy on one thread; _stop, _stats and _port on any.
+ * Blocks:  srv_front_run, until it is told to stop; the others not for long.
+ * Allocates: receive buffers within buffer_budget_bytes, and per connection: HTTP/1 a few KiB and
+ * at most 64 KiB of an unfinished head; TLS twice the socket's receive buffer; HTTP/2 what
+ * SRV_FRONT_H2_WINDOW allows, taken from the same budget.
+ *
+ *   CREATED -> RUNNING [srv_front_run] -> DRAINING [SIGTERM, SIGINT, srv_front_stop] -> STOPPED
+ *   RUNNING or DRAINING -> STOPPED   [a second signal, or drain_timeout_ms after the first]
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/exchange.h"
+
+struct srv_buf_pool;
+struct srv_front;
+
+/* HTTP/2 body bytes that one connection may have sent and no handler has taken yet. */
+#define SRV_FRONT_H2_WINDOW (4u << 20)
+
+/* An address to listen on, and who answers there. */
+struct srv_listener_config {
+    const char *address; /* numeric IPv4 or IPv6 */
+    uint16_t port;       /* 0: any free one, see srv_front_port */
+    bool is_tls;
+    const struct srv_handler *handler;
+};
+
+struct srv_front_config {
+    const struct srv_listener_config *listeners;
+    size_t n_listeners;
+    unsigned n_threads;        /* event loops; 0: one for each usable core */
+    const char *tls_cert_path; /* PEM, with the chain; NULL without TLS or when self-signed */
+    const char *tls_key_path;  /* PEM; NULL: the key is in tls_cert_path */
+    bool tls_self_signed;      /* a throw-away certificate for localhost, 127.0.0.1 and ::1, made at
+                                  start and never stored */
+    unsigned max_connections;  /* beyond it a connection is answered 503 and closed */
+    size_t buffer_budget_bytes; /* for request bodies on their way to a handler */
+    /* Milliseconds. */
+    uint64_t handshake_timeout_ms; /* TLS handshake, or the first byte of a new connection */
+    uint64_t head_timeout_ms;      /* an HTTP/1 head, from its first byte to its last */
+    uint64_t idle_timeout_ms;      /* a connection without a request */
+    uint64_t body_timeout_ms;      /* no byte of an expected body */
+    uint64_t send_timeout_ms;      /* no byte of a response acknowledged by the client's kernel */
+    uint64_t drain_timeout_ms;     /* requests that are still running after the first signal */
+};
+
+struct srv_front_stats {
+#define X(name, help) uint64_t name;
+#include "server/front_counters.def"
+#undef X
+};
+
+/* What every process that runs a front must do before it starts a thread or allocates: malloc
+ * thresholds that suit buffers of megabytes, and SIGPIPE ignored. */
+void srv_process_init(void);
+
+/* Fills in the defaults; listeners are left empty. */
+void srv_front_config_init(struct srv_front_config *config_out);
+
+/* Binds all listeners, reads or makes the certificate and prepares the loops. NULL with one line of
+ * text in `error_out` (what, where, what to do) when any of it fails. Copies `config`. */
+struct srv_front *srv_front_create(const struct srv_front_config *config, char *error_out,
+                                   size_t error_size);
+
+/* Serves until stopped. While it runs, SIGTERM and SIGINT are its own. True when every request
+ * could finish, false when it was cut short by the drain timeout or a second signal. */
+bool srv_front_run(struct srv_front *front);
+
+/* As a first SIGTERM; again, as a second. */
+void srv_front_stop(struct srv_front *front);
+
+/* After run. Jobs that were submitted for its loops must have run (destroy their pool first); their
+ * `done` is called here. */
+void srv_front_destroy(struct srv_front *front);
+
+/* The port listener `index` is bound to. */
+uint16_t srv_front_port(const struct srv_front *front, size_t index);
+
+unsigned srv_front_n_loops(const struct srv_front *front);
+
+/* The receive buffers, for handlers that want some of the same budget. */
+struct srv_buf_pool *srv_front_buf_pool(struct srv_front *front);
+
+/* Sums all loops' counters. Counters of one loop may be newer than those of another. */
+void srv_front_stats(const struct srv_front *front, struct srv_front_stats *stats_out);

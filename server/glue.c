@@ -1,0 +1,259 @@
+#include "server/h2o_glue.h"
+
+#include <string.h>
+
+#include "server/check.h"
+#include "server/target.h"
+
+enum { ID_DIGITS = 16 };
+
+/* ---- The end of an exchange ---- */
+
+/* Whether the exchange ends with work outstanding, that is without the client having been sent all of its response. */
+static bool is_aborted(const struct srv_exchange *ex)
+{
+    if (!ex->is_final)
+        return true;
+    if (ex->request.version != 20 || ex->req->res.content_length == SIZE_MAX || ex->request.method == SRV_HEAD)
+        return false;
+    return ex->req->bytes_sent < ex->req->res.content_length;
+}
+
+/* A client that opens requests and drops them makes work for nothing; it costs a connection each time the budget is spent. */
+static void count_abort(struct srv_conn *conn)
+{
+    SRV_COUNT(conn->loop, requests_aborted, 1);
+    if (++conn->n_aborts <= SRV_ABORTS_MAX || conn->is_condemned)
+        return;
+    conn->is_condemned = true;
+    SRV_COUNT(conn->loop, connections_condemned, 1);
+    srv_conn_shutdown(conn);
+}
+
+/* The request's memory is being released, for whatever reason. */
+static void dispose(void *arg)
+{
+    struct srv_exchange *ex = arg;
+    struct srv_conn *conn = ex->conn;
+    srv_body_in_fini(ex);
+    srv_body_out_fini(ex);
+    if (conn->ex == ex) {
+        conn->ex = NULL;
+        srv_conn_queue_after(conn);
+    }
+    if (is_aborted(ex))
+        count_abort(conn);
+    if (ex->gone != NULL)
+        ex->gone(ex->ctx);
+}
+
+/* ---- Heads ---- */
+
+static void make_id(struct srv_loop *loop, char id_out[ID_DIGITS + 1])
+{
+    uint64_t x = loop->id_seed += 0x9e3779b97f4a7c15; /* splitmix64: every value once before any comes again */
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    x ^= x >> 31;
+    for (int i = 0; i < ID_DIGITS; i++, x <<= 4)
+        id_out[i] = "0123456789ABCDEF"[x >> 60];
+    id_out[ID_DIGITS] = '\0';
+}
+
+static void lower(char *name, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (name[i] >= 'A' && name[i] <= 'Z')
+            name[i] = (char)(name[i] + ('a' - 'A'));
+}
+
+/* Copies a checked HTTP/1 head into the request's memory. */
+static void take_head1(struct srv_exchange *ex, const struct srv_fed_head *fed)
+{
+    const struct srv_head1 *head = fed->head;
+    struct srv_request *request = &ex->request;
+    char *bytes = h2o_mem_alloc_pool(&ex->req->pool, head->head_len);
+    memcpy(bytes, fed->bytes, head->head_len);
+    struct srv_field *fields = h2o_mem_alloc_pool(&ex->req->pool, (size_t)head->n_fields * sizeof *fields);
+    for (int i = 0; i < head->n_fields; i++) {
+        lower(bytes + head->fields[i].name.off, head->fields[i].name.len);
+        fields[i].name = srv_head1_str(bytes, head->fields[i].name);
+        fields[i].value = srv_head1_str(bytes, head->fields[i].value);
+    }
+    request->method_name = srv_head1_str(bytes, head->method);
+    request->method = srv_method_of(request->method_name);
+    request->path = srv_head1_str(bytes, head->path);
+    if (request->path.len == 0)
+        request->path = (struct srv_str){"/", 1};
+    request->query = srv_head1_str(bytes, head->query);
+    request->authority = srv_head1_str(bytes, head->authority);
+    request->fields = fields;
+    request->n_fields = (size_t)head->n_fields;
+    request->has_body = head->body != SRV_HEAD1_BODY_NONE;
+    request->content_length = head->body == SRV_HEAD1_BODY_CHUNKED ? SRV_LENGTH_UNKNOWN : head->content_length;
+    request->version = head->version;
+}
+
+/* What libh2o keeps of the stand-in points into an input buffer that may move. */
+static void forget_stand_in(h2o_req_t *req, bool is_head, int version)
+{
+    req->input.method = is_head ? h2o_iovec_init(H2O_STRLIT("HEAD")) : h2o_iovec_init(H2O_STRLIT("GET"));
+    req->input.path = h2o_iovec_init(H2O_STRLIT("/"));
+    req->method = req->input.method;
+    req->path = req->path_normalized = req->input.path;
+    req->version = version == 10 ? 0x100 : 0x101;
+}
+
+static void append_field(struct srv_request *request, struct srv_field *fields, const char *name, struct srv_str value)
+{
+    fields[request->n_fields].name = (struct srv_str){name, strlen(name)};
+    fields[request->n_fields++].value = value;
+}
+
+static struct srv_str decimal(h2o_mem_pool_t *pool, uint64_t n)
+{
+    char *text = h2o_mem_alloc_pool(pool, sizeof H2O_UINT64_LONGEST_STR);
+    int len = snprintf(text, sizeof H2O_UINT64_LONGEST_STR, "%llu", (unsigned long long)n);
+    return (struct srv_str){text, (size_t)len};
+}
+
+/* Takes over what libh2o has decoded; host and content-length, which it swallows, are put back. */
+static void take_h2(struct srv_exchange *ex)
+{
+    h2o_req_t *req = ex->req;
+    struct srv_request *request = &ex->request;
+    struct srv_field *fields = h2o_mem_alloc_pool(&req->pool, (req->headers.size + 2) * sizeof *fields);
+    request->fields = fields;
+    /* Without :authority libh2o puts the configured host in. */
+    if (req->input.authority.base != req->hostconf->authority.hostport.base)
+        request->authority = (struct srv_str){req->input.authority.base, req->input.authority.len};
+    if (request->authority.len > 0)
+        append_field(request, fields, "host", request->authority);
+    for (size_t i = 0; i < req->headers.size; i++) {
+        const h2o_header_t *header = &req->headers.entries[i];
+        fields[request->n_fields].name = (struct srv_str){header->name->base, header->name->len};
+        fields[request->n_fields++].value = (struct srv_str){header->value.base, header->value.len};
+    }
+    request->method_name = (struct srv_str){req->input.method.base, req->input.method.len};
+    request->method = srv_method_of(request->method_name);
+    srv_target_split((struct srv_str){req->input.path.base, req->input.path.len}, &request->path, &request->query);
+    request->version = 20;
+    srv_gate_h2_bind(ex);
+    if (request->has_body && request->content_length != SRV_LENGTH_UNKNOWN)
+        append_field(request, fields, "content-length", decimal(&req->pool, request->content_length));
+}
+
+/* The status that an HTTP/2 head is answered with before any handler sees it; 0 if it is fine. What libh2o checks itself (order and
+ * case of names, connection fields, control characters in values) is not repeated. */
+static int check_h2(const struct srv_request *request)
+{
+    bool is_asterisk = request->path.len == 1 && request->path.base[0] == '*' && request->method == SRV_OPTIONS;
+    if (request->path.len + request->query.len > SRV_HEAD1_LINE_MAX)
+        return 414;
+    if (request->n_fields > SRV_HEAD1_FIELDS_MAX)
+        return 431;
+    if (request->path.len == 0 || (request->path.base[0] != '/' && !is_asterisk) || !srv_target_valid(request->path) ||
+        (request->query.len > 0 && !srv_target_valid(request->query)))
+        return 400;
+    if (request->authority.len > 0 && !srv_authority_valid(request->authority))
+        return 400;
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (request->fields[i].name.len == 0)
+            return 400;
+    return h2o_memis(request->method_name.base, request->method_name.len, H2O_STRLIT("CONNECT")) ? 501 : 0;
+}
+
+/* ---- Starting ---- */
+
+static void answer(struct srv_exchange *ex, int status, const char *text)
+{
+    const struct srv_field fields[] = {
+        {{"Content-Type", 12}, {"text/plain", 10}},
+        {{"Retry-After", 11}, {"1", 1}},
+    };
+    struct srv_response response = {.status = status, .fields = fields, .n_fields = status == 503 ? 2 : 1};
+    srv_respond_bytes(ex, &response, text, strlen(text));
+}
+
+static int on_req(h2o_handler_t *self, h2o_req_t *req)
+{
+    (void)self;
+    struct srv_conn *conn = req->conn->callbacks->get_socket(req->conn)->on_close.data;
+    struct srv_loop *loop = conn->loop;
+    struct srv_exchange *ex = h2o_mem_alloc_shared(&req->pool, sizeof *ex, dispose);
+    memset(ex, 0, sizeof *ex);
+    ex->req = req;
+    ex->conn = conn;
+    ex->loop = loop;
+    ex->request.is_tls = conn->is_tls;
+    make_id(loop, ex->request.id);
+    int refusal = 0;
+    if (req->version < 0x200) {
+        SRV_CHECK(loop->fed.head != NULL && conn->ex == NULL);
+        conn->ex = ex;
+        take_head1(ex, &loop->fed);
+        srv_body_in_init(ex, loop->fed.head);
+        ex->must_close = !loop->fed.head->keep_alive;
+        forget_stand_in(req, ex->request.method == SRV_HEAD, ex->request.version);
+    } else {
+        take_h2(ex);
+        ex->must_close = conn->is_refused;
+        refusal = conn->is_refused || conn->is_condemned ? 503 : check_h2(&ex->request);
+    }
+    if (refusal != 0) {
+        answer(ex, refusal, refusal == 503 ? "too many connections\n" : "malformed request\n");
+        return 0;
+    }
+    SRV_COUNT(loop, requests, 1);
+    const struct srv_handler *handler = conn->listener->config.handler;
+    handler->start(handler->data, ex);
+    return 0;
+}
+
+void srv_glue_register(h2o_hostconf_t *host)
+{
+    h2o_handler_t *handler = h2o_create_handler(&host->fallback_path, sizeof *handler);
+    handler->on_req = on_req;
+}
+
+/* ---- What handlers see ---- */
+
+const struct srv_request *srv_exchange_request(const struct srv_exchange *ex)
+{
+    return &ex->request;
+}
+
+struct srv_loop *srv_exchange_loop(const struct srv_exchange *ex)
+{
+    return ex->loop;
+}
+
+void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *ctx))
+{
+    ex->ctx = ctx;
+    ex->gone = gone;
+}
+
+void *srv_exchange_context(const struct srv_exchange *ex)
+{
+    return ex->ctx;
+}
+
+const struct srv_str *srv_request_field(const struct srv_request *req, const char *name, size_t *count_out)
+{
+    const struct srv_str *first = NULL;
+    size_t count = 0;
+    size_t len = strlen(name);
+    for (size_t i = 0; i < req->n_fields; i++) {
+        const struct srv_field *field = &req->fields[i];
+        if (field->name.len != len || memcmp(field->name.base, name, len) != 0)
+            continue;
+        if (count++ == 0)
+            first = &field->value;
+        if (count_out == NULL)
+            break;
+    }
+    if (count_out != NULL)
+        *count_out = count;
+    return first;
+}

@@ -1,0 +1,233 @@
+/* What the files that speak libh2o share: loops, connections and exchanges with their insides. No
+ * other file includes this.
+ *
+ * Owns:    a loop owns its connections; a connection lives until its socket has closed and the
+ * last reference is gone; an exchange is memory of its h2o request and dies with it.
+ * Threads: everything on the loop's thread, except where a field says [a] or [c].
+ * Keeps:   no exchange is disposed of while one of its handler's callbacks is on the stack.
+ */
+#pragma once
+
+#include <h2o.h>
+#include <h2o/http1.h>
+#include <h2o/http2.h>
+
+#include <stdatomic.h>
+
+#include "server/buf.h"
+#include "server/chunked.h"
+#include "server/exchange.h"
+#include "server/front.h"
+#include "server/head1.h"
+#include "server/job.h"
+#include "server/listen.h"
+#include "server/loop.h"
+#include "server/loop_run.h"
+
+enum {
+    SRV_READ_BYTES =
+        16 << 10, /* asked for when a head may come: what goes beyond it is copied once more */
+    SRV_SCRATCH_BYTES = 256 << 10, /* a loop's receive scratch */
+    SRV_SEND_CLEAR_BYTES = 1 << 20,
+    SRV_SEND_TLS_BYTES = 256 << 10, /* all of one send is encrypted before any of it is written */
+    SRV_ABORTS_MAX = 200,           /* requests one connection may abandon */
+};
+
+/* A list of timers that share one delay. */
+enum srv_timeout {
+    SRV_TIMEOUT_HANDSHAKE,
+    SRV_TIMEOUT_HEAD,
+    SRV_TIMEOUT_BODY,
+    SRV_TIMEOUT_SEND,
+    SRV_TIMEOUT_LINGER,
+    SRV_TIMEOUT_ACCEPT_PAUSE,
+    SRV_N_TIMEOUTS,
+};
+
+/* The HTTP/1 head whose stand-in libh2o is being fed. */
+struct srv_fed_head {
+    const struct srv_head1 *head;
+    const char *bytes;
+};
+
+/* What a look at a connection between two rounds of events has led to. */
+enum srv_after {
+    SRV_AFTER_IDLE,  /* nothing that would wait for the next round */
+    SRV_AFTER_ACTED, /* perhaps a write: the next round must not sleep */
+    SRV_AFTER_AGAIN, /* look again after the next round, whenever that is */
+};
+
+/* [c] const after create  [o] the loop's thread  [a] atomic */
+struct srv_loop {
+    h2o_context_t ctx;                      /* [o] */
+    h2o_accept_ctx_t accept;                /* [c] */
+    struct srv_loop_env *env;                /* [c] */
+    unsigned index;                         /* [c] */
+    h2o_socket_t *wake_sock;                /* [o] */
+    int wake_fd;                            /* [c] */
+    _Atomic(struct srv_job *) posted;       /* [a] newest first */
+    _Atomic int wanted;                     /* [a] enum srv_loop_state */
+    int state;                              /* [o] enum srv_loop_state, as far as acted upon */
+    uint64_t drain_until_ms;                /* [o] */
+    h2o_timeout_t timeouts[SRV_N_TIMEOUTS]; /* [o] */
+    h2o_linklist_t conns;                   /* [o] every connection */
+    size_t n_conns;                         /* [o] */
+    struct srv_conn *after;        /* [o] to look at once the present round of events is over */
+    bool must_not_sleep;           /* [o] */
+    struct srv_listen_slot *slots; /* [o] one for each listener */
+    uint64_t id_seed;              /* [o] request ids */
+    struct srv_head1 head;         /* [o] for heads that come whole */
+    struct srv_fed_head fed;       /* [o] */
+    char *scratch;                 /* [o] */
+#define X(name, help) _Atomic uint64_t n_##name; /* [a] written by the loop only */
+#include "server/front_counters.def"
+#undef X
+};
+
+/* Adds to one of this loop's own counters. */
+#define SRV_COUNT(loop, name, n)                                                          \
+    atomic_store_explicit(&(loop)->n_##name,                                              \
+                          atomic_load_explicit(&(loop)->n_##name, memory_order_relaxed) + \
+                              (uint64_t)(n),                                              \
+                          memory_order_relaxed)
+
+/* A connection from accept to the end of its socket.
+ *
+ *   SNIFF -> H1 | H2 [listen.c]; TLS -> SNIFF [listen.c]
+ */
+struct srv_conn {
+    h2o_socket_t *sock; /* NULL once closed */
+    struct srv_loop *loop;
+    const struct srv_listener *listener;
+    unsigned refs;
+    h2o_linklist_t link; /* loop->conns */
+    struct srv_conn *after_next;
+    bool is_queued_after;
+    bool is_refused;   /* over the connection limit: answer 503 and close */
+    bool is_condemned; /* too many aborted requests: nothing more is accepted */
+    bool is_tls;
+    enum srv_after (*after)(struct srv_conn *conn); /* once a round of events is over */
+    h2o_socket_cb h2o_read;    /* libh2o's own reader, which the gate stands in front of */
+    h2o_timeout_entry_t timer; /* handshake, head, linger */
+    /* Input that nobody has taken yet: rest[0, rest_len), in `held` or borrowed from a scratch
+     * until srv_conn_settle. */
+    const char *rest;
+    size_t rest_len;
+    h2o_buffer_t *held;
+    struct srv_head1 *partial; /* HTTP/1: state of an unfinished head */
+    struct srv_exchange *ex;   /* HTTP/1: the request being answered */
+    struct srv_h2 *h2;         /* HTTP/2: the frame filter */
+    size_t
+        stand_in_len;   /* HTTP/1: bytes of libh2o's own in its input while a request is answered */
+    char *answer;       /* HTTP/1: the gate's own response */
+    size_t linger_left; /* HTTP/1: bytes that are still read and dropped before the close */
+    unsigned n_aborts;
+};
+
+/* The receiving half of an exchange. */
+struct srv_body_in {
+    void (*on_body)(void *ctx, enum srv_body_event event, struct srv_buf *buf); /* NULL: not asked */
+    struct srv_buf *buf;                                                        /* being filled */
+    struct srv_h2_body *h2; /* HTTP/2: what the filter holds for it; NULL without a body */
+    uint64_t left;          /* HTTP/1 with a length: bytes to come */
+    struct srv_chunked chunked;
+    uint64_t buf_started_ms;
+    uint64_t discard_until_ms;
+    size_t budget; /* bytes that may still be received in this turn */
+    h2o_timeout_entry_t timer;
+    bool is_chunked;
+    bool is_ended;      /* framing complete */
+    bool is_failed;     /* an error was reported; nothing more is read */
+    bool is_discarding; /* answered; what still comes is dropped */
+    bool owes_continue; /* `Expect: 100-continue` not answered */
+    bool is_fast;       /* the last buffer filled quickly: use large ones */
+    bool is_pumping;    /* the pump is on the stack */
+};
+
+struct srv_exchange {
+    struct srv_request request;
+    h2o_req_t *req;
+    struct srv_conn *conn;
+    struct srv_loop *loop;
+    void *ctx;
+    void (*gone)(void *ctx);
+    struct srv_body_in in;
+    /* The sending half. */
+    h2o_generator_t generator;
+    struct srv_source *source;
+    struct iovec bytes;        /* a body that is in memory as a whole, instead of `source` */
+    uint64_t out_left;         /* bytes the source still owes */
+    h2o_timeout_entry_t timer; /* send stall; abort */
+    uint64_t acked;            /* of the TCP connection, when the stall timer was set */
+    bool is_responded;
+    bool is_head_sent;
+    bool is_all_sent;    /* libh2o has all bytes there are */
+    bool is_final;       /* and knows it */
+    bool is_waiting; /* the source said WAIT */
+    bool is_in_next; /* source->next is on the stack */
+    bool is_woken;   /* srv_source_wake came while it was */
+    bool is_early;   /* HTTP/1: answered before the body had been read */
+    bool is_writing; /* 100 Continue is being written through TLS */
+    bool must_close;
+};
+
+/* ---- listen.c ---- */
+void srv_conn_ref(struct srv_conn *conn);
+void srv_conn_unref(struct srv_conn *conn);
+/* Has conn->after called when the present round of events is over. */
+void srv_conn_queue_after(struct srv_conn *conn);
+/* Sets or clears the connection's timer. */
+void srv_conn_set_timer(struct srv_conn *conn, enum srv_timeout which, h2o_timeout_cb cb);
+void srv_conn_clear_timer(struct srv_conn *conn);
+/* Ends the connection at the socket; libh2o then finds it closed. */
+void srv_conn_shutdown(struct srv_conn *conn);
+/* Moves what TLS has decrypted, past the first `keep` bytes, to the connection's rest, which must
+ * not be borrowed. */
+void srv_conn_take_tls(struct srv_conn *conn, size_t keep);
+/* Drops the first `n` bytes of the rest. */
+void srv_conn_consume(struct srv_conn *conn, size_t n);
+/* Copies a borrowed rest, so that the scratch may be used again. */
+void srv_conn_settle(struct srv_conn *conn);
+
+/* ---- gate_h1.c, gate_h2.c ---- */
+/* Speaks HTTP/1 or HTTP/2 on a fresh connection whose first bytes are the rest. */
+void srv_gate_h1_start(struct srv_conn *conn);
+void srv_gate_h2_start(struct srv_conn *conn);
+/* Closes the connection if it has no request; or at once. */
+void srv_gate_h1_drain(struct srv_conn *conn);
+void srv_gate_h1_cut(struct srv_conn *conn);
+/* Puts the bytes that libh2o takes for the request into its input; conn->stand_in_len of them. */
+void srv_gate_h1_put_stand_in(struct srv_conn *conn);
+/* Finds the body the filter holds for a request, and what it knows of its length. */
+void srv_gate_h2_bind(struct srv_exchange *ex);
+/* The exchange wants the next buffer; `on_body` is set. */
+void srv_gate_h2_want(struct srv_exchange *ex);
+/* The exchange is over. */
+void srv_gate_h2_unbind(struct srv_exchange *ex);
+void srv_gate_h2_free(struct srv_conn *conn);
+
+/* ---- glue.c ---- */
+/* Registers the one h2o handler there is. */
+void srv_glue_register(h2o_hostconf_t *host);
+/* ---- body_in.c ---- */
+void srv_body_in_init(struct srv_exchange *ex, const struct srv_head1 *head);
+void srv_body_in_fini(struct srv_exchange *ex);
+/* The response has begun: the handler is told nothing more. */
+void srv_body_in_stop(struct srv_exchange *ex);
+/* Reports an event to the handler, once; takes in->buf along with DATA and END. */
+void srv_body_in_deliver(struct srv_exchange *ex, enum srv_body_event event);
+/* Sets or clears the stall timer. */
+void srv_body_in_arm(struct srv_exchange *ex);
+void srv_body_in_disarm(struct srv_exchange *ex);
+/* Whether what is left of an unread body is short enough to be dropped for the sake of the
+ * connection. */
+bool srv_body_in_is_short(const struct srv_exchange *ex);
+/* Reads the rest of the body and drops it, then calls srv_body_out_finish. */
+void srv_body_in_discard(struct srv_exchange *ex);
+
+/* ---- body_out.c ---- */
+void srv_body_out_fini(struct srv_exchange *ex);
+/* HTTP/1: the client is done sending; hands the connection back to libh2o. */
+void srv_body_out_finish(struct srv_exchange *ex, bool may_keep);
+/* The connection may be written to again after a 100 Continue. */
+void srv_body_out_resume(struct srv_exchange *ex);

@@ -1,0 +1,350 @@
+#include "server/h2o_glue.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/check.h"
+
+enum {
+    ACCEPTS_PER_WAKE = 16,
+    REFUSALS_MAX = 64, /* connections over the limit that are still told so; more are just closed */
+};
+
+static const char H2_PREFACE[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+enum { H2_PREFACE_LEN = sizeof H2_PREFACE - 1 };
+
+/* A loop's share of a listener. */
+struct srv_listen_slot {
+    struct srv_loop *loop;
+    const struct srv_listener *listener;
+    h2o_socket_t *sock; /* NULL once stopped */
+    h2o_timeout_entry_t pause;
+};
+
+/* ---- Connections ---- */
+
+void srv_conn_ref(struct srv_conn *conn)
+{
+    conn->refs++;
+}
+
+void srv_conn_unref(struct srv_conn *conn)
+{
+    if (--conn->refs > 0)
+        return;
+    free(conn->partial);
+    free(conn->answer);
+    free(conn);
+}
+
+void srv_conn_queue_after(struct srv_conn *conn)
+{
+    if (conn->is_queued_after)
+        return;
+    conn->is_queued_after = true;
+    srv_conn_ref(conn);
+    conn->after_next = conn->loop->after;
+    conn->loop->after = conn;
+}
+
+void srv_conn_set_timer(struct srv_conn *conn, enum srv_timeout which, h2o_timeout_cb cb)
+{
+    h2o_timeout_unlink(&conn->timer);
+    conn->timer.cb = cb;
+    h2o_timeout_link(conn->loop->ctx.loop, &conn->loop->timeouts[which], &conn->timer);
+}
+
+void srv_conn_clear_timer(struct srv_conn *conn)
+{
+    h2o_timeout_unlink(&conn->timer);
+}
+
+void srv_conn_shutdown(struct srv_conn *conn)
+{
+    if (conn->sock != NULL)
+        shutdown(h2o_socket_get_fd(conn->sock), SHUT_RDWR);
+}
+
+/* The socket is gone, whoever closed it. */
+static void on_close(void *arg)
+{
+    struct srv_conn *conn = arg;
+    struct srv_loop *loop = conn->loop;
+    conn->sock = NULL;
+    srv_conn_clear_timer(conn);
+    if (conn->h2 != NULL)
+        srv_gate_h2_free(conn);
+    if (conn->held != NULL)
+        h2o_buffer_dispose(&conn->held);
+    conn->rest_len = 0;
+    h2o_linklist_unlink(&conn->link);
+    loop->n_conns--;
+    SRV_COUNT(loop, connections_open, -1);
+    atomic_fetch_sub_explicit(&loop->env->n_conns, 1, memory_order_relaxed);
+    srv_conn_unref(conn);
+}
+
+static struct srv_conn *create_conn(struct srv_listen_slot *slot, h2o_socket_t *sock)
+{
+    struct srv_loop *loop = slot->loop;
+    struct srv_conn *conn = h2o_mem_alloc(sizeof *conn);
+    *conn = (struct srv_conn){
+        .sock = sock, .loop = loop, .listener = slot->listener, .refs = 1, .is_tls = slot->listener->tls != NULL};
+    sock->data = conn;
+    sock->on_close.cb = on_close;
+    sock->on_close.data = conn;
+    h2o_linklist_insert(&loop->conns, &conn->link);
+    loop->n_conns++;
+    SRV_COUNT(loop, connections_open, 1);
+    SRV_COUNT(loop, connections_accepted, 1);
+    return conn;
+}
+
+/* ---- Input that waits ---- */
+
+void srv_conn_consume(struct srv_conn *conn, size_t n)
+{
+    SRV_CHECK(n <= conn->rest_len);
+    conn->rest += n;
+    conn->rest_len -= n;
+}
+
+/* Whether the rest lies in memory of its own. */
+static bool rest_is_held(const struct srv_conn *conn)
+{
+    return conn->held != NULL && conn->rest >= conn->held->bytes && conn->rest <= conn->held->bytes + conn->held->size;
+}
+
+void srv_conn_settle(struct srv_conn *conn)
+{
+    if (conn->rest_len == 0) {
+        if (conn->held != NULL)
+            h2o_buffer_dispose(&conn->held);
+        return;
+    }
+    if (rest_is_held(conn))
+        return;
+    /* A borrowed rest may follow nothing held: input is only received once what was held is used up. */
+    SRV_CHECK(conn->held == NULL);
+    h2o_buffer_init(&conn->held, &h2o_socket_buffer_prototype);
+    h2o_iovec_t to = h2o_buffer_reserve(&conn->held, conn->rest_len);
+    memcpy(to.base, conn->rest, conn->rest_len);
+    conn->held->size = conn->rest_len;
+    conn->rest = conn->held->bytes;
+}
+
+void srv_conn_take_tls(struct srv_conn *conn, size_t keep)
+{
+    h2o_buffer_t *input = conn->sock->input;
+    if (input->size <= keep)
+        return;
+    if (conn->rest_len == 0) {
+        srv_conn_settle(conn);
+        conn->held = input;
+        conn->rest = input->bytes + keep;
+        conn->rest_len = input->size - keep;
+        h2o_buffer_init(&conn->sock->input, &h2o_socket_buffer_prototype);
+        if (keep > 0)
+            srv_gate_h1_put_stand_in(conn);
+        return;
+    }
+    size_t n = input->size - keep;
+    h2o_buffer_consume(&conn->held, (size_t)(conn->rest - conn->held->bytes));
+    h2o_iovec_t to = h2o_buffer_reserve(&conn->held, n);
+    memcpy(to.base, input->bytes + keep, n);
+    conn->held->size += n;
+    conn->rest = conn->held->bytes;
+    conn->rest_len = conn->held->size;
+    if (keep > 0)
+        input->size = keep;
+    else
+        h2o_buffer_consume(&conn->sock->input, n);
+}
+
+/* ---- Which protocol ---- */
+
+static void on_sniff_timeout(h2o_timeout_entry_t *entry)
+{
+    struct srv_conn *conn = H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry);
+    if (conn->is_tls)
+        SRV_COUNT(conn->loop, tls_failed, 1);
+    h2o_socket_close(conn->sock);
+}
+
+static void start_protocol(struct srv_conn *conn, bool is_h2)
+{
+    srv_conn_clear_timer(conn);
+    h2o_socket_read_stop(conn->sock);
+    if (is_h2)
+        srv_gate_h2_start(conn);
+    else
+        srv_gate_h1_start(conn);
+}
+
+/* Receives into the scratch, behind what has been held so far. False when the connection is over or nothing has come. */
+static bool sniff_receive(struct srv_conn *conn)
+{
+    char *scratch = conn->loop->scratch;
+    size_t held = conn->rest_len;
+    if (held > 0)
+        memmove(scratch, conn->rest, held);
+    ssize_t n = recv(h2o_socket_get_fd(conn->sock), scratch + held, SRV_READ_BYTES, MSG_DONTWAIT);
+    if (n <= 0) {
+        if (n == 0 || (errno != EAGAIN && errno != EINTR))
+            h2o_socket_close(conn->sock);
+        return false;
+    }
+    if (conn->held != NULL)
+        h2o_buffer_dispose(&conn->held);
+    conn->rest = scratch;
+    conn->rest_len = held + (size_t)n;
+    return true;
+}
+
+static void on_sniff(h2o_socket_t *sock, const char *err)
+{
+    struct srv_conn *conn = sock->on_close.data;
+    if (err != NULL) {
+        h2o_socket_close(sock);
+        return;
+    }
+    if (!sniff_receive(conn))
+        return;
+    size_t n = conn->rest_len < H2_PREFACE_LEN ? conn->rest_len : H2_PREFACE_LEN;
+    bool may_be_h2 = memcmp(conn->rest, H2_PREFACE, n) == 0;
+    if (may_be_h2 && n < H2_PREFACE_LEN) {
+        srv_conn_settle(conn);
+        return;
+    }
+    start_protocol(conn, may_be_h2);
+}
+
+static void on_handshake(h2o_socket_t *sock, const char *err)
+{
+    struct srv_conn *conn = sock->on_close.data;
+    if (err != NULL) {
+        SRV_COUNT(conn->loop, tls_failed, 1);
+        h2o_socket_close(sock);
+        return;
+    }
+    h2o_iovec_t protocol = h2o_socket_ssl_get_selected_protocol(sock);
+    srv_conn_take_tls(conn, 0);
+    start_protocol(conn, h2o_memis(protocol.base, protocol.len, H2O_STRLIT("h2")));
+}
+
+/* ---- Accepting ---- */
+
+/* Whether one more connection is within the limit. */
+static bool admit(struct srv_loop *loop, bool *refused_out)
+{
+    size_t before = atomic_fetch_add_explicit(&loop->env->n_conns, 1, memory_order_relaxed);
+    size_t limit = loop->env->config->max_connections;
+    *refused_out = before >= limit;
+    if (*refused_out)
+        SRV_COUNT(loop, connections_refused, 1);
+    return before < limit + REFUSALS_MAX;
+}
+
+static void accept_one(struct srv_listen_slot *slot, h2o_socket_t *sock)
+{
+    struct srv_conn *conn = create_conn(slot, sock);
+    if (!admit(slot->loop, &conn->is_refused)) {
+        h2o_socket_close(sock);
+        return;
+    }
+    srv_conn_set_timer(conn, SRV_TIMEOUT_HANDSHAKE, on_sniff_timeout);
+    if (conn->is_tls) {
+        h2o_socket_ssl_handshake(sock, slot->listener->tls, NULL, on_handshake);
+        return;
+    }
+    /* The gates receive by themselves, into memory of their choice. */
+    h2o_socket_dont_read(sock, 1);
+    h2o_socket_read_start(sock, on_sniff);
+}
+
+static void on_accept(h2o_socket_t *listener, const char *err);
+
+static void on_pause_over(h2o_timeout_entry_t *entry)
+{
+    struct srv_listen_slot *slot = H2O_STRUCT_FROM_MEMBER(struct srv_listen_slot, pause, entry);
+    h2o_socket_read_start(slot->sock, on_accept);
+}
+
+/* Accepts up to `max`; true if there may be more. */
+static bool accept_some(struct srv_listen_slot *slot, int max)
+{
+    for (int i = 0; i < max; i++) {
+        h2o_socket_t *sock = h2o_evloop_socket_accept(slot->sock);
+        if (sock != NULL) {
+            accept_one(slot, sock);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            /* The queue stays readable, so that polling it now would only burn the core that could free a descriptor. */
+            h2o_socket_read_stop(slot->sock);
+            slot->pause.cb = on_pause_over;
+            h2o_timeout_link(slot->loop->ctx.loop, &slot->loop->timeouts[SRV_TIMEOUT_ACCEPT_PAUSE], &slot->pause);
+        }
+        return errno == ECONNABORTED || errno == EINTR;
+    }
+    return true;
+}
+
+static void on_accept(h2o_socket_t *listener, const char *err)
+{
+    if (err == NULL)
+        accept_some(listener->data, ACCEPTS_PER_WAKE);
+}
+
+void srv_listen_start(struct srv_loop *loop)
+{
+    const struct srv_loop_env *env = loop->env;
+    loop->slots = h2o_mem_alloc(env->n_listeners * sizeof *loop->slots);
+    for (size_t i = 0; i < env->n_listeners; i++) {
+        struct srv_listener *listener = &env->listeners[i];
+        struct srv_listen_slot *slot = &loop->slots[i];
+        *slot = (struct srv_listen_slot){.loop = loop, .listener = listener};
+        slot->sock = h2o_evloop_socket_create(loop->ctx.loop, listener->fds[loop->index], H2O_SOCKET_FLAG_DONT_READ);
+        listener->fds[loop->index] = -1;
+        slot->sock->data = slot;
+        h2o_socket_read_start(slot->sock, on_accept);
+    }
+}
+
+static void stop_accepting(struct srv_loop *loop)
+{
+    for (size_t i = 0; i < loop->env->n_listeners; i++) {
+        struct srv_listen_slot *slot = &loop->slots[i];
+        if (slot->sock == NULL)
+            continue;
+        /* Clients in the kernel's queue believe to be connected; closing the listener would reset them. */
+        for (int n = 0; n < SOMAXCONN && accept_some(slot, 1); n++)
+            ;
+        h2o_timeout_unlink(&slot->pause);
+        h2o_socket_close(slot->sock);
+        slot->sock = NULL;
+    }
+}
+
+/* Calls `end` for every connection; each call may close its own. */
+static void for_each_conn(struct srv_loop *loop, void (*end)(struct srv_conn *conn))
+{
+    h2o_linklist_t *next;
+    for (h2o_linklist_t *node = loop->conns.next; node != &loop->conns; node = next) {
+        next = node->next;
+        end(H2O_STRUCT_FROM_MEMBER(struct srv_conn, link, node));
+    }
+}
+
+void srv_listen_stop(struct srv_loop *loop)
+{
+    for_each_conn(loop, srv_gate_h1_drain);
+    stop_accepting(loop); /* who is accepted only now has the time of a handshake to ask for something */
+}
+
+void srv_listen_cut(struct srv_loop *loop)
+{
+    stop_accepting(loop);
+    for_each_conn(loop, srv_gate_h1_cut);
+}

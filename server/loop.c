@@ -1,0 +1,241 @@
+#include "server/h2o_glue.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "server/check.h"
+
+enum {
+    WAIT_MS = 1000,       /* longest sleep of an idle loop */
+    WAIT_DRAIN_MS = 50,   /* of one that is about to end */
+    CUT_ROUNDS = 200,     /* rounds of events that cut connections get to unwind */
+    H2_GOAWAY_WAIT_MS = 1000,
+};
+
+void srv_loop_env_init_h2o(struct srv_loop_env *env)
+{
+    h2o_globalconf_t *conf = h2o_mem_alloc(sizeof *conf);
+    h2o_config_init(conf);
+    conf->server_name = h2o_iovec_init(H2O_STRLIT("Gyre"));
+    /* Input buffers stay small because the gates bound them; nothing of ours shall end up in a temporary file unasked. */
+    h2o_socket_buffer_mmap_settings.threshold = SIZE_MAX;
+    conf->http1.req_timeout = env->config->idle_timeout_ms;
+    conf->http1.upgrade_to_http2 = 0;
+    conf->http2.idle_timeout = env->config->idle_timeout_ms;
+    conf->http2.graceful_shutdown_timeout = H2_GOAWAY_WAIT_MS;
+    /* More than the streams a client may open, so that a request never waits inside libh2o while its body arrives. */
+    conf->http2.max_concurrent_requests_per_connection = 256;
+    h2o_hostconf_t *host = h2o_config_register_host(conf, h2o_iovec_init(H2O_STRLIT("default")), 65535);
+    host->http2.push_preload = 0;
+    srv_glue_register(host);
+    env->h2o = conf;
+}
+
+void srv_loop_env_fini_h2o(struct srv_loop_env *env)
+{
+    h2o_config_dispose(env->h2o);
+    free(env->h2o);
+    env->h2o = NULL;
+}
+
+/* ---- Posts ---- */
+
+static void wake(struct srv_loop *loop)
+{
+    uint64_t one = 1;
+    ssize_t n = write(loop->wake_fd, &one, sizeof one);
+    (void)n; /* full means that the loop has not looked yet and will */
+}
+
+void srv_loop_post(struct srv_loop *loop, struct srv_job *job)
+{
+    struct srv_job *head = atomic_load_explicit(&loop->posted, memory_order_relaxed);
+    do {
+        job->next_ = head;
+    } while (!atomic_compare_exchange_weak_explicit(&loop->posted, &head, job, memory_order_release /* A */,
+                                                    memory_order_relaxed));
+    /* Whoever made the list non-empty wakes: the loop takes the whole list after it has read the wake-up. */
+    if (head == NULL)
+        wake(loop);
+}
+
+/* Runs `done` of all that is posted, oldest first. */
+static void deliver_posts(struct srv_loop *loop)
+{
+    struct srv_job *job = atomic_exchange_explicit(&loop->posted, NULL, memory_order_acquire); /* pairs with A */
+    struct srv_job *oldest = NULL;
+    while (job != NULL) {
+        struct srv_job *next = job->next_;
+        job->next_ = oldest;
+        oldest = job;
+        job = next;
+    }
+    while (oldest != NULL) {
+        struct srv_job *next = oldest->next_; /* the job is its owner's from `done` on */
+        oldest->done(oldest);
+        oldest = next;
+    }
+}
+
+static void on_wake(h2o_socket_t *sock, const char *err)
+{
+    struct srv_loop *loop = sock->data;
+    uint64_t n;
+    SRV_CHECK(err == NULL);
+    if (read(loop->wake_fd, &n, sizeof n) == (ssize_t)sizeof n)
+        deliver_posts(loop);
+}
+
+unsigned srv_loop_index(const struct srv_loop *loop)
+{
+    return loop->index;
+}
+
+uint64_t srv_loop_now_ms(const struct srv_loop *loop)
+{
+    return h2o_now(loop->ctx.loop);
+}
+
+/* ---- Create and destroy ---- */
+
+static void init_timeouts(struct srv_loop *loop)
+{
+    const struct srv_front_config *config = loop->env->config;
+    const uint64_t delays[SRV_N_TIMEOUTS] = {
+        [SRV_TIMEOUT_HANDSHAKE] = config->handshake_timeout_ms,
+        [SRV_TIMEOUT_HEAD] = config->head_timeout_ms,
+        [SRV_TIMEOUT_BODY] = config->body_timeout_ms,
+        [SRV_TIMEOUT_SEND] = config->send_timeout_ms,
+        [SRV_TIMEOUT_LINGER] = 2000,
+        [SRV_TIMEOUT_ACCEPT_PAUSE] = 100,
+    };
+    for (int i = 0; i < SRV_N_TIMEOUTS; i++)
+        h2o_timeout_init(loop->ctx.loop, &loop->timeouts[i], delays[i]);
+}
+
+struct srv_loop *srv_loop_create(struct srv_loop_env *env, unsigned index)
+{
+    struct srv_loop *loop = calloc(1, sizeof *loop);
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    char *scratch = malloc(SRV_SCRATCH_BYTES);
+    if (loop == NULL || fd == -1 || scratch == NULL || getrandom(&loop->id_seed, sizeof loop->id_seed, 0) == -1)
+        goto fail;
+    loop->env = env;
+    loop->index = index;
+    loop->wake_fd = fd;
+    loop->scratch = scratch;
+    h2o_linklist_init_anchor(&loop->conns);
+    h2o_context_init(&loop->ctx, h2o_evloop_create(), env->h2o);
+    loop->accept = (h2o_accept_ctx_t){.ctx = &loop->ctx, .hosts = env->h2o->hosts};
+    init_timeouts(loop);
+    loop->wake_sock = h2o_evloop_socket_create(loop->ctx.loop, fd, H2O_SOCKET_FLAG_DONT_READ);
+    loop->wake_sock->data = loop;
+    h2o_socket_read_start(loop->wake_sock, on_wake);
+    return loop;
+fail:
+    free(loop);
+    free(scratch);
+    if (fd != -1)
+        close(fd);
+    return NULL;
+}
+
+void srv_loop_destroy(struct srv_loop *loop)
+{
+    if (loop == NULL)
+        return;
+    deliver_posts(loop);
+    /* libh2o cannot take down a context that still has connections; what little may be left is the process's to release. */
+    if (loop->n_conns == 0) {
+        h2o_evloop_t *evloop = loop->ctx.loop;
+        for (int i = 0; i < SRV_N_TIMEOUTS; i++)
+            h2o_timeout_dispose(evloop, &loop->timeouts[i]);
+        h2o_context_dispose(&loop->ctx);
+        h2o_socket_close(loop->wake_sock);
+        h2o_evloop_run(evloop, 0); /* frees the sockets that have just been closed */
+    }
+    free(loop->slots);
+    free(loop->scratch);
+    free(loop);
+}
+
+/* ---- Run ---- */
+
+void srv_loop_want(struct srv_loop *loop, enum srv_loop_state state)
+{
+    int have = atomic_load_explicit(&loop->wanted, memory_order_relaxed);
+    while (have < (int)state && !atomic_compare_exchange_weak_explicit(&loop->wanted, &have, (int)state, memory_order_relaxed,
+                                                                       memory_order_relaxed))
+        ;
+    wake(loop);
+}
+
+/* Connections whose events of this round are over may now be looked at without libh2o on the stack. True if the next round must not
+ * sleep: libh2o runs what is pending only after it has polled. */
+static bool run_after(struct srv_loop *loop)
+{
+    bool has_acted = false;
+    struct srv_conn *conn = loop->after;
+    loop->after = NULL;
+    while (conn != NULL) {
+        struct srv_conn *next = conn->after_next;
+        conn->is_queued_after = false;
+        enum srv_after result = SRV_AFTER_IDLE;
+        if (conn->sock != NULL && conn->after != NULL)
+            result = conn->after(conn);
+        if (result == SRV_AFTER_AGAIN)
+            srv_conn_queue_after(conn);
+        has_acted = has_acted || result == SRV_AFTER_ACTED;
+        srv_conn_unref(conn);
+        conn = next;
+    }
+    return has_acted;
+}
+
+/* Acts upon a state that was asked for since the last round. */
+static void follow_wanted(struct srv_loop *loop)
+{
+    int wanted = atomic_load_explicit(&loop->wanted, memory_order_relaxed);
+    if (wanted == loop->state)
+        return;
+    if (loop->state == SRV_LOOP_RUN) {
+        loop->drain_until_ms = h2o_now(loop->ctx.loop) + loop->env->config->drain_timeout_ms;
+        srv_listen_stop(loop);
+        h2o_context_request_shutdown(&loop->ctx);
+    }
+    loop->state = wanted;
+}
+
+/* One round of events. */
+static void run_round(struct srv_loop *loop, int32_t wait_ms)
+{
+    h2o_evloop_run(loop->ctx.loop, loop->must_not_sleep ? 0 : wait_ms);
+    loop->must_not_sleep = run_after(loop);
+}
+
+bool srv_loop_run(struct srv_loop *loop)
+{
+    srv_listen_start(loop);
+    for (;;) {
+        run_round(loop, loop->state == SRV_LOOP_RUN ? WAIT_MS : WAIT_DRAIN_MS);
+        follow_wanted(loop);
+        if (loop->state == SRV_LOOP_STOP || (loop->state == SRV_LOOP_DRAIN && loop->n_conns == 0))
+            break;
+        if (loop->state == SRV_LOOP_DRAIN && h2o_now(loop->ctx.loop) >= loop->drain_until_ms)
+            break;
+    }
+    bool is_clean = loop->n_conns == 0;
+    srv_listen_cut(loop);
+    for (int i = 0; i < CUT_ROUNDS && (loop->n_conns > 0 || i < 2); i++)
+        run_round(loop, 1);
+    return is_clean;
+}
+
+void srv_loop_add_stats(const struct srv_loop *loop, struct srv_front_stats *stats)
+{
+#define X(name, help) stats->name += atomic_load_explicit(&loop->n_##name, memory_order_relaxed);
+#include "server/front_counters.def"
+#undef X
+}

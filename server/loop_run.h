@@ -1,0 +1,56 @@
+/* Making, running and stopping event loops: the front's side of server/loop.h.
+ *
+ * Owns:    the caller owns loops and their environment; the environment must outlive them.
+ * Threads: _want and _add_stats on any thread; create and destroy on one thread; _run on the
+ * thread that becomes the loop's.
+ * Blocks:  srv_loop_run, until the loop has stopped.
+ *
+ *   RUN -> DRAIN -> STOP [srv_loop_want]
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct srv_buf_pool;
+struct srv_front_config;
+struct srv_front_stats;
+struct srv_listener;
+struct srv_loop;
+struct st_h2o_globalconf_t;
+
+/* What all loops of a front share. [c] const while loops run, but for the atomic. */
+struct srv_loop_env {
+    const struct srv_front_config *config;
+    struct srv_listener *listeners;
+    size_t n_listeners;
+    struct srv_buf_pool *bufs;
+    struct st_h2o_globalconf_t *h2o;
+    _Atomic size_t n_conns; /* open, all loops */
+};
+
+enum srv_loop_state {
+    SRV_LOOP_RUN,
+    SRV_LOOP_DRAIN, /* no new connections; ends when the last one has */
+    SRV_LOOP_STOP,  /* ends at once */
+};
+
+/* Fills in env->h2o from env->config, and its release. */
+void srv_loop_env_init_h2o(struct srv_loop_env *env);
+void srv_loop_env_fini_h2o(struct srv_loop_env *env);
+
+/* A loop that listens on its share of every listener; NULL without memory or descriptors. */
+struct srv_loop *srv_loop_create(struct srv_loop_env *env, unsigned index);
+
+/* Runs the loop until it stops. True when no connection was cut. */
+bool srv_loop_run(struct srv_loop *loop);
+
+/* Asks for a later state; asking for an earlier one changes nothing. */
+void srv_loop_want(struct srv_loop *loop, enum srv_loop_state state);
+
+/* Delivers what is still posted, then frees the loop. */
+void srv_loop_destroy(struct srv_loop *loop);
+
+/* Adds this loop's counters. */
+void srv_loop_add_stats(const struct srv_loop *loop, struct srv_front_stats *stats_inout);
