@@ -157,11 +157,10 @@ static void store_whole(struct srv_s3_put_work *work)
 {
     uint8_t record[SRV_S3_META_RECORD_MAX], etag[16];
     struct gyre_put_options options;
-    gyre_err err = GYRE_OK;
+    size_t record_len;
 
-    if (!finish_digest(work, etag) || !finish_record(work, record, &options.meta_len))
+    if (!finish_digest(work, etag) || !finish_record(work, record, &record_len))
         return;
-    size_t record_len = options.meta_len;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         set_options(work, &options);
         options.length = work->buf != NULL ? work->buf->len : 0;
@@ -170,7 +169,7 @@ static void store_whole(struct srv_s3_put_work *work)
         memcpy(&options.etag_hash, etag, sizeof options.etag_hash);
         if (!note(work, srv_s3_bucket_enter(work->buckets, work->bucket)))
             return;
-        err = put_whole(work, &options);
+        gyre_err err = put_whole(work, &options);
         if (!is_race(err, work)) {
             note_err(work, err);
             return;

@@ -1,0 +1,11 @@
+/* DeleteObject.
+ *
+ * Threads: the exchange's loop.
+ * Blocks:  never.
+ */
+#pragma once
+
+#include "server/s3/call.h"
+
+/* Answers the call later. */
+void srv_s3_object_delete(struct srv_s3 *s3, struct srv_exchange *ex);
