@@ -113,6 +113,20 @@ static gyre_err find_volume(struct eng_home *home)
     return GYRE_OK;
 }
 
+gyre_err eng_home_look(struct eng_home *home)
+{
+    uint32_t before = home->main;
+    gyre_err err;
+
+    home->has_volume = false;
+    TRY(find_volume(home));
+    if (home->has_volume && home->main != before)
+        return eng_refuse(home->open, GYRE_BUSY, "%s: another process is making a store here: try again", home->open->dirs[home->main].path);
+    home->main = before;
+out:
+    return err;
+}
+
 gyre_err eng_home_open(struct eng_home *home, const struct eng_open *open)
 {
     gyre_err err;

@@ -23,6 +23,8 @@ struct eng_home {
 /* Opens the directories, making them (mode 0700, parents too) if a store may be made, and looks for the volume file. All refusals are
  * explained in open->message: INVALID, NO_STORE, ACCESS, FOREIGN (two volume files), IO, NO_FILES. */
 GYRE_MUST_USE gyre_err eng_home_open(struct eng_home *home, const struct eng_open *open);
+/* Looks for the volume file again. BUSY if it is in another directory than before; FOREIGN. */
+GYRE_MUST_USE gyre_err eng_home_look(struct eng_home *home);
 void eng_home_close(struct eng_home *home);
 
 /* "stripe-0000.gyre". */

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "engine/base/gyre_err.h"
+#include "engine/base/lock.h"
 #include "engine/format.h"
 #include "engine/runtime.h"
 
@@ -39,7 +40,12 @@ struct eng_stripe {
     uint32_t crc_seed;              /* [c] of document headers: from uuid and stripe */
     int fd;                         /* [c] data file */
     char *path;                     /* [c] */
-    uint64_t header_generation;     /* [k] sync only */
+    uint64_t header_generation;     /* alloc lock: of the newest header */
+    uint64_t serial_synced;         /* alloc lock: as in that header */
+    bool horizon_all;               /* alloc lock: that header announces every segment */
+    struct eng_lock sync_lock;      /* one sync at a time; taken before the other locks */
+    _Atomic uint64_t syncs_begun;   /* [a] */
+    uint64_t sync_done;             /* [sync_lock] the last one that succeeded, by its syncs_begun */
     struct eng_slab_cache *slabs;   /* own locking */
 };
 

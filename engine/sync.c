@@ -1,0 +1,253 @@
+#include "engine/sync.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "engine/base/bits.h"
+#include "engine/base/check.h"
+#include "engine/base/io.h"
+#include "engine/base/step.h"
+#include "engine/header.h"
+#include "engine/locks.h"
+#include "engine/log.h"
+#include "engine/runs.h"
+#include "engine/slab.h"
+
+/* Bytes a header announces beyond what is in use, and the fewest segments a ring. A larger horizon means fewer forced headers and more
+ * to read after a power loss. */
+#define AHEAD_BYTES (UINT64_C(1) << 30)
+#define AHEAD_MIN 4
+#define AHEAD_MAX 32
+
+/* ---- The horizon ---- */
+
+struct horizon {
+    bool all; /* more segments than the list has places for */
+    uint32_t n;
+    uint32_t segments[ENG_HORIZON];
+};
+
+/* False when there is no place left. */
+static bool announce(struct horizon *horizon, uint32_t segment)
+{
+    for (uint32_t i = 0; i < horizon->n; i++)
+        if (horizon->segments[i] == segment)
+            return true;
+    if (horizon->n == ENG_HORIZON)
+        return false;
+    horizon->segments[horizon->n++] = segment;
+    return true;
+}
+
+/* The same for one that has to be in the header. */
+static void must_announce(struct horizon *horizon, uint32_t segment)
+{
+    if (!announce(horizon, segment))
+        horizon->all = true;
+}
+
+/* What can be written without another ring movement: clean runs, extents handed out, where the hands are. */
+static void announce_in_use(const struct eng_stripe *stripe, struct horizon *horizon)
+{
+    const struct eng_stripe_rt *rt = stripe->rt;
+
+    for (uint32_t pool = 0; pool < ENG_MAX_POOLS; pool++) {
+        const struct eng_ring *ring = &rt->rings[pool];
+        if (ring->n_segments == 0)
+            continue;
+        must_announce(horizon, ring->hand_segment);
+        for (uint32_t i = 0; i < ring->n_runs; i++)
+            must_announce(horizon, eng_segment_of(stripe, eng_run_get(ring, i)->start));
+    }
+    for (uint32_t i = 0; i < rt->reservations_high; i++)
+        if (rt->reservations[i].start < rt->reservations[i].end)
+            must_announce(horizon, eng_segment_of(stripe, rt->reservations[i].start));
+}
+
+/* Where the hands go next. What finds no place here is announced later. */
+static void announce_ahead(const struct eng_stripe *stripe, struct horizon *horizon)
+{
+    uint64_t wanted = AHEAD_BYTES / (stripe->segment_units << ENG_UNIT_SHIFT);
+    size_t max = wanted < AHEAD_MIN ? AHEAD_MIN : wanted > AHEAD_MAX ? AHEAD_MAX : (size_t)wanted;
+
+    for (uint32_t pool = stripe->store->super.n_pools; pool-- > 0;) {
+        uint32_t next[AHEAD_MAX];
+        size_t n = eng_ring_ahead_locked(stripe, (uint8_t)pool, next, pool == ENG_POOL_MAIN ? max : AHEAD_MIN);
+        for (size_t i = 0; i < n && announce(horizon, next[i]); i++) {
+        }
+    }
+}
+
+/* ---- The header ---- */
+
+static void fill_rings(const struct eng_stripe *stripe, struct eng_stripe_header *header)
+{
+    for (uint32_t pool = 0; pool < stripe->store->super.n_pools; pool++) {
+        struct eng_ring_row *row = &header->rings[2 * pool + ENG_RING_M];
+        if (stripe->rt->rings[pool].n_segments == 0)
+            continue;
+        row->pool = (uint8_t)pool;
+        row->kind = ENG_RING_M;
+        row->used = 1;
+        eng_ring_resume_point_locked(stripe, (uint8_t)pool, &row->segment, &row->cursor);
+    }
+}
+
+static void fill_file_identity(const struct eng_stripe *stripe, struct eng_stripe_header *header)
+{
+    struct stat status;
+
+    if (fstat(stripe->fd, &status) != 0)
+        return;
+    header->data_bytes = (uint64_t)status.st_size;
+    header->data_inode = status.st_ino;
+    header->data_ctime_ns = (uint64_t)status.st_ctim.tv_sec * 1000000000 + (uint64_t)status.st_ctim.tv_nsec;
+}
+
+/* Writes a header for `serial_synced` and makes it durable before any ring may rely on it. `keep`: segments that stay announced. */
+static gyre_err write_header_locked(struct eng_stripe *stripe, uint64_t serial_synced, const struct horizon *keep, bool clean)
+{
+    struct eng_stripe_rt *rt = stripe->rt;
+    struct eng_stripe_header header;
+    struct horizon horizon = *keep;
+    gyre_err err;
+
+    announce_in_use(stripe, &horizon);
+    if (horizon.all)
+        horizon.n = 0; /* the header says "all"; the list is kept for the rings, which look up what they enter next */
+    announce_ahead(stripe, &horizon);
+    memset(&header, 0, sizeof header);
+    header.serial_synced = serial_synced;
+    header.serial_limit = rt->serial;
+    header.clean = clean;
+    header.n_horizon = horizon.all ? ENG_HORIZON_ALL : horizon.n;
+    memcpy(header.horizon, horizon.segments, sizeof header.horizon);
+    fill_rings(stripe, &header);
+    if (clean)
+        fill_file_identity(stripe, &header);
+    int fd = stripe->store->volume_fd;
+    TRY(eng_header_write(fd, &stripe->store->super, stripe->index, &header, rt->segments, &stripe->header_generation));
+    GYRE_STEP("sync.header.written");
+    TRY(eng_sync_data(fd));
+    GYRE_STEP("sync.header.durable");
+    stripe->serial_synced = serial_synced;
+    stripe->horizon_all = horizon.all;
+    rt->n_horizon = horizon.n;
+    memcpy(rt->horizon, horizon.segments, sizeof rt->horizon);
+out:
+    return err;
+}
+
+gyre_err eng_horizon_extend_locked(struct eng_stripe *stripe)
+{
+    struct horizon keep = {.all = stripe->horizon_all, .n = stripe->rt->n_horizon};
+
+    /* Since the last sync documents may have been written to any segment announced then. */
+    memcpy(keep.segments, stripe->rt->horizon, sizeof keep.segments);
+    return write_header_locked(stripe, stripe->serial_synced, &keep, false);
+}
+
+/* ---- Sync ---- */
+
+static gyre_err sync_directory(const struct eng_stripe *stripe)
+{
+    size_t len = (size_t)eng_align_up((uint64_t)stripe->n_buckets * sizeof(struct eng_bucket), ENG_PAGE);
+
+    return msync(stripe->buckets, len, MS_SYNC) == 0 ? GYRE_OK : eng_err_of_errno(errno);
+}
+
+/* Where the hands were when the serial was noted. */
+struct hands {
+    uint32_t segment[ENG_MAX_POOLS]; /* ENG_NO_SEGMENT: the ring was not in use */
+};
+
+static struct hands note_hands(const struct eng_stripe *stripe)
+{
+    struct hands hands;
+
+    for (uint32_t pool = 0; pool < ENG_MAX_POOLS; pool++) {
+        const struct eng_ring *ring = &stripe->rt->rings[pool];
+        hands.segment[pool] = ring->n_segments != 0 ? ring->hand_segment : ENG_NO_SEGMENT;
+    }
+    return hands;
+}
+
+/* Announces what the hands have passed since: it may be full of documents already. */
+static void announce_passed(const struct eng_stripe *stripe, const struct hands *before, struct horizon *horizon)
+{
+    const struct eng_stripe_rt *rt = stripe->rt;
+
+    for (uint32_t pool = 0; pool < ENG_MAX_POOLS; pool++) {
+        const struct eng_ring *ring = &rt->rings[pool];
+        if (ring->n_segments == 0)
+            continue;
+        uint32_t at = before->segment[pool] != ENG_NO_SEGMENT ? before->segment[pool] : rt->segments[ring->tail_segment].successor;
+        for (uint32_t i = 0; i < ring->n_segments && at < stripe->n_segments && at != ring->hand_segment; i++) {
+            must_announce(horizon, at);
+            at = rt->segments[at].successor;
+        }
+    }
+}
+
+/* The caller holds sync_lock. */
+static gyre_err sync_once(struct eng_stripe *stripe, bool clean)
+{
+    struct horizon written = {0};
+    uint64_t serial;
+    uint64_t units;
+    gyre_err err;
+
+    if (clean)
+        eng_slabs_retire(stripe);
+    /* From here on documents newer than `serial` go to what is in use now, and to what the hands enter. */
+    eng_alloc_lock(stripe);
+    serial = stripe->rt->serial;
+    units = stripe->rt->written_units;
+    struct hands hands = note_hands(stripe);
+    announce_in_use(stripe, &written);
+    eng_alloc_unlock(stripe);
+    GYRE_STEP("sync.noted");
+    TRY(eng_sync_data(stripe->fd));
+    GYRE_STEP("sync.data");
+    TRY(sync_directory(stripe));
+    GYRE_STEP("sync.directory");
+    eng_alloc_lock(stripe);
+    announce_passed(stripe, &hands, &written);
+    err = write_header_locked(stripe, serial, &written, clean);
+    if (err == GYRE_OK)
+        stripe->rt->written_units -= units < stripe->rt->written_units ? units : stripe->rt->written_units;
+    eng_alloc_unlock(stripe);
+    if (err == GYRE_OK)
+        ENG_COUNT(stripe->store, syncs, 1);
+out:
+    return err;
+}
+
+gyre_err eng_sync_stripe(struct eng_stripe *stripe, bool clean)
+{
+    uint64_t before = atomic_load_explicit(&stripe->syncs_begun, memory_order_acquire); /* Pairs with A */
+    gyre_err err = GYRE_OK;
+
+    eng_lock_acquire(&stripe->sync_lock);
+    if (clean || stripe->sync_done <= before) { /* else one that began after this call has done it all */
+        uint64_t number = atomic_fetch_add_explicit(&stripe->syncs_begun, 1, memory_order_acq_rel) + 1; /* A */
+        err = sync_once(stripe, clean);
+        if (err == GYRE_OK)
+            stripe->sync_done = number;
+    }
+    eng_lock_release(&stripe->sync_lock);
+    return err;
+}
+
+gyre_err eng_sync_store(struct eng_store *store, bool clean)
+{
+    gyre_err first = GYRE_OK;
+
+    for (uint32_t i = 0; i < store->n_stripes; i++) {
+        gyre_err err = eng_sync_stripe(&store->stripes[i], clean);
+        first = first == GYRE_OK ? err : first;
+    }
+    return first;
+}
