@@ -3,9 +3,9 @@
  *
  *   segment: FREE -> RING [eng_ring_enter_locked]
  *   bytes:   document or dead -> clean run [cleaner] -> reserved [eng_log_take_locked]
- *            -> document | dead [eng_log_end_locked] | clean run again [eng_log_give_back_locked]
+ *            -> document | dead [eng_log_end_locked] | clean run again [eng_log_trim_locked]
  *
- * Everything handed out is whole pages, so no two owners ever share one.
+ * Everything handed out is whole pages inside one segment, so no two owners ever share a page.
  *
  * Threads: all _locked functions need the alloc lock. Blocks: eng_log_reserve, which may have to
  * clean. Allocates: nothing. Keeps: E6, E7, E8.
@@ -18,48 +18,40 @@
 
 /* Reserves `units` (whole pages) in a pool's ring, cleaning up to one lap of it itself when nothing
  * clean fits. *start_out in units, *reservation_out for eng_log_end_locked. NO_SPACE: a lap freed
- * too little. BUSY: puts in progress hold what is needed. TOO_LARGE: longer than a segment. IO. */
+ * too little. BUSY: puts in progress or readers hold what is needed. TOO_LARGE: longer than a
+ * segment. IO. */
 GYRE_MUST_USE gyre_err eng_log_reserve(struct eng_stripe *stripe, uint8_t pool, uint64_t units,
                                        bool is_slab, uint64_t *start_out,
                                        uint32_t *reservation_out);
-/* The same from what is clean already; NO_SPACE when none fits. BUSY. */
+/* The same from what is clean already. NO_SPACE: nothing that is fits. BUSY. */
 GYRE_MUST_USE gyre_err eng_log_take_locked(struct eng_stripe *stripe, uint8_t pool, uint64_t units,
                                            bool is_slab, uint64_t *start_out,
                                            uint32_t *reservation_out);
-/* From now on documents inside are live, though the extent is still the writer's. */
-void eng_log_keep_live_locked(struct eng_stripe *stripe, uint32_t reservation);
-/* Gives the whole pages from `start` (units) to the end of the reservation back to the ring. */
+/* Gives [start, end of the reservation) back to the ring; `start` in units, on a page boundary. */
 void eng_log_trim_locked(struct eng_stripe *stripe, uint32_t reservation, uint64_t start);
 /* Ends a reservation: what is in it is judged by the directory alone from now on. */
 void eng_log_end_locked(struct eng_stripe *stripe, uint32_t reservation);
 
-/* Queues [start, end) as clean, joined to the newest run if it follows it. The oldest run is
- * dropped while the queue is full or holds more than `limit_units`. */
-void eng_runs_push_locked(struct eng_ring *ring, uint64_t start, uint64_t end,
-                          uint64_t limit_units);
-/* Forgets all clean runs of a segment. */
-void eng_runs_drop_segment_locked(const struct eng_stripe *stripe, struct eng_ring *ring,
-                                  uint32_t segment);
-
-/* Pool a ring belongs to, and the ring of a pool. */
-struct eng_ring *eng_ring_of(struct eng_stripe *stripe, uint8_t pool);
+/* The ring of a pool, and the segment of an offset in units. */
+struct eng_ring *eng_ring_of(const struct eng_stripe *stripe, uint8_t pool);
+uint32_t eng_segment_of(const struct eng_stripe *stripe, uint64_t offset_units);
 /* Whether the ring would grow by a FREE segment rather than go round. */
 bool eng_ring_may_grow_locked(const struct eng_stripe *stripe, uint8_t pool);
 /* The segments the hand of this ring enters next, at most `max`; how many. */
 size_t eng_ring_ahead_locked(const struct eng_stripe *stripe, uint8_t pool, uint32_t *segments_out,
                              size_t max);
-/* Moves the hand into its next segment: FREE ones first. Extends the horizon if need be. NO_SPACE:
- * the ring has no segment and may take none. IO. Needs the clean lock too. */
+/* Moves the hand into its next segment: a FREE one, which is clean as a whole at once, or else the
+ * successor of the one it is in. Extends the horizon if need be. NO_SPACE: the ring has no segment
+ * and may take none. IO. Needs the clean lock too. */
 GYRE_MUST_USE gyre_err eng_ring_enter_locked(struct eng_stripe *stripe, uint8_t pool);
 
 /* ---- For sync and recovery ---- */
 
-/* Where roll-forward has to begin so that it meets everything written in this ring after now:
- * segment, and bytes into the area. Nothing is written before it but extents reserved already. */
+/* Where the hand has to start after a reopening, and roll-forward too: segment, and bytes into the
+ * area. Whatever is written in this ring from now on lies behind it in that segment, or in another
+ * segment that has clean runs or open reservations, or that the hand is in or enters later. Slabs
+ * and extents that are open count in; none has to be retired for it. */
 void eng_ring_resume_point_locked(const struct eng_stripe *stripe, uint8_t pool,
                                   uint32_t *segment_out, uint64_t *cursor_bytes_out);
-/* The segments a header should announce: those with clean runs behind the resume point's, those the
- * hands are in, and those they enter next; all rings. Returns how many of the ENG_HORIZON. */
-size_t eng_log_horizon_locked(const struct eng_stripe *stripe, uint32_t segments_out[ENG_HORIZON]);
-/* Whether hands will soon leave the announced segments, so that a sync should come first. */
+/* Whether a hand will soon reach segments that the last header does not announce. */
 bool eng_log_horizon_low_locked(const struct eng_stripe *stripe);

@@ -1,0 +1,158 @@
+#include "engine/keeper.h"
+
+#include <stdlib.h>
+
+#include "engine/base/check.h"
+#include "engine/base/lock.h"
+#include "engine/base/sys.h"
+#include "engine/base/thread.h"
+#include "engine/cleaner.h"
+#include "engine/locks.h"
+#include "engine/log.h"
+#include "engine/sync.h"
+
+#define TARGET_MIN_BYTES (UINT64_C(1) << 20)
+#define TARGET_MAX_BYTES (UINT64_C(32) << 20)
+#define SYNC_BYTES (UINT64_C(1) << 30)
+#define PASS_NS UINT64_C(1000000000) /* without being asked */
+
+struct eng_keeper {
+    struct eng_store *store; /* [c] */
+    struct eng_thread thread;
+    struct eng_lock lock;
+    struct eng_cond cond;
+    bool stop;              /* [w] lock */
+    _Atomic uint32_t asked; /* [a] 1: a pass is wanted */
+    uint64_t synced_ns;     /* [o] */
+};
+
+uint64_t eng_clean_target_units(const struct eng_stripe *stripe, const struct eng_ring *ring)
+{
+    uint64_t sixteenth = ring->max_segments * stripe->segment_units / 16;
+    uint64_t least = TARGET_MIN_BYTES / ENG_UNIT;
+    uint64_t most = TARGET_MAX_BYTES / ENG_UNIT;
+    return sixteenth < least ? least : sixteenth > most ? most : sixteenth;
+}
+
+/* Cleaning ahead throws away what is oldest a little earlier, and spares writers the wait. A ring
+ * that never evicts gains nothing by it, and a ring that does not fill up in one lap is left to its
+ * writers. */
+static void clean_ahead(struct eng_stripe *stripe, uint8_t pool)
+{
+    struct eng_ring *ring = eng_ring_of(stripe, pool);
+    uint64_t target = eng_clean_target_units(stripe, ring);
+    uint64_t lap = ring->max_segments * stripe->segment_units;
+    uint64_t moved = 0;
+    if ((stripe->store->super.pools[pool].flags & ENG_POOL_NEVER_EVICT) != 0)
+        return;
+    while (moved < lap) {
+        eng_alloc_lock(stripe);
+        bool enough = ring->n_segments == 0 || ring->clean_units >= target;
+        eng_alloc_unlock(stripe);
+        if (enough)
+            return;
+        struct eng_clean_step step;
+        eng_clean_lock(stripe);
+        gyre_err err = eng_clean_step_locked(stripe, pool, 2 * target, &step);
+        eng_clean_unlock(stripe);
+        if (err !=
+            GYRE_OK) /* a writer that needs the space will meet the same error and report it */
+            return;
+        moved += step.moved_units;
+    }
+}
+
+static bool sync_is_due(struct eng_stripe *stripe)
+{
+    eng_alloc_lock(stripe);
+    bool due = stripe->rt->written_units >= SYNC_BYTES / ENG_UNIT ||
+               (stripe->rt->written_units > 0 && eng_log_horizon_low_locked(stripe));
+    eng_alloc_unlock(stripe);
+    return due;
+}
+
+static void pass(struct eng_keeper *keeper)
+{
+    struct eng_store *store = keeper->store;
+    uint64_t now_ns = eng_clock_mono_ns();
+    uint64_t interval_ns = (uint64_t)store->sync_interval_ms * 1000000;
+    bool all = interval_ns > 0 && now_ns - keeper->synced_ns >= interval_ns;
+    for (uint32_t i = 0; i < store->n_stripes; i++) {
+        struct eng_stripe *stripe = &store->stripes[i];
+        for (uint8_t pool = 0; pool < ENG_MAX_POOLS; pool++)
+            if (eng_ring_of(stripe, pool)->max_segments > 0)
+                clean_ahead(stripe, pool);
+        if ((all || sync_is_due(stripe)) && eng_sync_stripe(stripe, false) != GYRE_OK)
+            continue; /* tried again in time, and whoever asks for a sync gets the error */
+    }
+    if (all)
+        keeper->synced_ns = now_ns;
+}
+
+/* Sleeps until asked, stopped, or the time for a pass has come; false: stopped. */
+static bool wait_for_work(struct eng_keeper *keeper)
+{
+    uint64_t deadline_ns = eng_clock_mono_ns() + PASS_NS;
+    eng_lock_acquire(&keeper->lock);
+    /* Acquire pairs with the release in eng_keeper_wake (A): the pass sees what the asker did
+     * before. */
+    while (!keeper->stop && atomic_load_explicit(&keeper->asked, memory_order_acquire) == 0 &&
+           eng_cond_wait_until(&keeper->cond, &keeper->lock, deadline_ns)) {
+    }
+    atomic_store_explicit(&keeper->asked, 0, memory_order_relaxed);
+    bool go_on = !keeper->stop;
+    eng_lock_release(&keeper->lock);
+    return go_on;
+}
+
+static void run(void *data)
+{
+    struct eng_keeper *keeper = data;
+    while (wait_for_work(keeper))
+        pass(keeper);
+}
+
+gyre_err eng_keeper_start(struct eng_store *store)
+{
+    struct eng_keeper *keeper = calloc(1, sizeof *keeper);
+    if (keeper == NULL)
+        return GYRE_NO_MEMORY;
+    keeper->store = store;
+    keeper->synced_ns = eng_clock_mono_ns();
+    eng_lock_init(&keeper->lock, ENG_RANK_KEEPER);
+    eng_cond_init(&keeper->cond);
+    store->keeper = keeper;
+    gyre_err err = eng_thread_start(&keeper->thread, "gyre-keeper", run, keeper);
+    if (err != GYRE_OK)
+        eng_keeper_stop(store);
+    return err;
+}
+
+void eng_keeper_stop(struct eng_store *store)
+{
+    struct eng_keeper *keeper = store->keeper;
+    if (keeper == NULL)
+        return;
+    eng_lock_acquire(&keeper->lock);
+    keeper->stop = true;
+    eng_cond_signal(&keeper->cond);
+    eng_lock_release(&keeper->lock);
+    eng_thread_join(&keeper->thread);
+    store->keeper = NULL;
+    eng_cond_fini(&keeper->cond);
+    eng_lock_fini(&keeper->lock);
+    free(keeper);
+}
+
+/* Why a stale answer is safe: an asker that still sees 1 relies on a pass that has not begun, or
+ * loses a request that the next one, or the second, makes good. */
+void eng_keeper_wake(struct eng_store *store)
+{
+    struct eng_keeper *keeper = store->keeper;
+    if (keeper == NULL || atomic_load_explicit(&keeper->asked, memory_order_relaxed) != 0)
+        return;
+    eng_lock_acquire(&keeper->lock);
+    atomic_store_explicit(&keeper->asked, 1, memory_order_release); /* A */
+    eng_cond_signal(&keeper->cond);
+    eng_lock_release(&keeper->lock);
+}

@@ -1,0 +1,99 @@
+#include "engine/runs.h"
+
+#include "engine/base/check.h"
+#include "engine/log.h"
+
+struct eng_run *eng_run_at(struct eng_ring *ring, uint32_t i)
+{
+    return &ring->runs[(ring->first_run + i) % ENG_RUNS];
+}
+
+const struct eng_run *eng_run_get(const struct eng_ring *ring, uint32_t i)
+{
+    return &ring->runs[(ring->first_run + i) % ENG_RUNS];
+}
+
+static uint64_t length(const struct eng_run *run)
+{
+    return run->end - run->start;
+}
+
+void eng_runs_drop_locked(struct eng_ring *ring, uint32_t i)
+{
+    ring->clean_units -= length(eng_run_at(ring, i));
+    if (i == 0) {
+        ring->first_run = (ring->first_run + 1) % ENG_RUNS;
+    } else {
+        for (uint32_t k = i; k + 1 < ring->n_runs; k++)
+            *eng_run_at(ring, k) = *eng_run_at(ring, k + 1);
+    }
+    ring->n_runs--;
+}
+
+void eng_runs_push_locked(struct eng_ring *ring, uint64_t start, uint64_t end, uint64_t limit_units)
+{
+    GYRE_CHECK(start < end && start % ENG_PAGE_UNITS == 0 && end % ENG_PAGE_UNITS == 0);
+    ring->clean_units += end - start;
+    if (ring->n_runs > 0 && eng_run_at(ring, ring->n_runs - 1)->end == start) {
+        eng_run_at(ring, ring->n_runs - 1)->end = end;
+    } else {
+        if (ring->n_runs == ENG_RUNS)
+            eng_runs_drop_locked(ring, 0);
+        *eng_run_at(ring, ring->n_runs++) = (struct eng_run){start, end};
+    }
+    while (ring->n_runs > 1 && ring->clean_units > limit_units)
+        eng_runs_drop_locked(ring, 0);
+}
+
+bool eng_runs_take_locked(struct eng_ring *ring, uint64_t units, uint64_t *start_out,
+                          uint32_t *n_older_out)
+{
+    for (uint32_t i = 0; i < ring->n_runs; i++) {
+        struct eng_run *run = eng_run_at(ring, i);
+        if (length(run) < units)
+            continue;
+        *start_out = run->start;
+        *n_older_out = i;
+        run->start += units;
+        ring->clean_units -= units;
+        if (run->start == run->end)
+            eng_runs_drop_locked(ring, i);
+        return true;
+    }
+    return false;
+}
+
+bool eng_runs_give_back_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
+                               uint64_t end)
+{
+    for (uint32_t i = 0; i < ring->n_runs; i++) {
+        struct eng_run *run = eng_run_at(ring, i);
+        if (run->start != end)
+            continue;
+        run->start = start;
+        ring->clean_units += end - start;
+        return true;
+    }
+    if (ring->n_runs == ENG_RUNS)
+        return false;
+    if (ring->n_runs > 0) {
+        const struct eng_run *first = eng_run_get(ring, 0);
+        if (first->start / segment_units != start / segment_units || end > first->start)
+            return false;
+    }
+    ring->first_run = (ring->first_run + ENG_RUNS - 1) % ENG_RUNS;
+    ring->n_runs++;
+    *eng_run_at(ring, 0) = (struct eng_run){start, end};
+    ring->clean_units += end - start;
+    return true;
+}
+
+void eng_runs_drop_segment_locked(struct eng_ring *ring, uint64_t segment_units, uint32_t segment)
+{
+    for (uint32_t i = 0; i < ring->n_runs;) {
+        if (eng_run_at(ring, i)->start / segment_units == segment)
+            eng_runs_drop_locked(ring, i);
+        else
+            i++;
+    }
+}

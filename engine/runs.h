@@ -1,0 +1,32 @@
+/* The queue of clean runs of a ring, oldest first: runs of one segment rise, segments follow in the
+ * order the hand entered them. Runs are whole pages, and never empty.
+ *
+ * Threads: under the alloc lock. Blocks: never. Allocates: nothing. Keeps: E6.
+ */
+#pragma once
+
+#include "engine/store.h"
+
+/* Run number i, 0 the oldest. */
+struct eng_run *eng_run_at(struct eng_ring *ring, uint32_t i);
+const struct eng_run *eng_run_get(const struct eng_ring *ring, uint32_t i);
+
+/* Queues [start, end) as the newest, joined to the one before if that ends where this begins. The
+ * oldest runs are forgotten while the queue is full or holds more than `limit_units`. */
+void eng_runs_push_locked(struct eng_ring *ring, uint64_t start, uint64_t end,
+                          uint64_t limit_units);
+
+/* Cuts `units` (whole pages) from the oldest run that has as many; false: none has. *n_older_out:
+ * how many runs before it were too short. */
+bool eng_runs_take_locked(struct eng_ring *ring, uint64_t units, uint64_t *start_out,
+                          uint32_t *n_older_out);
+
+/* Puts [start, end) back in front of what lies behind it. False when that place is not at the head
+ * of the queue or the queue is full: the bytes then wait for the next lap. */
+bool eng_runs_give_back_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
+                               uint64_t end);
+
+/* Forgets run number i. */
+void eng_runs_drop_locked(struct eng_ring *ring, uint32_t i);
+/* Forgets the runs of a segment, because its bytes are about to be judged again. */
+void eng_runs_drop_segment_locked(struct eng_ring *ring, uint64_t segment_units, uint32_t segment);
