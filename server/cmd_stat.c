@@ -1,0 +1,98 @@
+#include "server/commands.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "server/options.h"
+#include "server/quantity.h"
+
+enum unit { BYTES, GAUGE, COUNTER };
+
+static const struct {
+    const char *name;
+    const char *text;
+    enum unit unit;
+    size_t field;
+} rows[] = {
+#define X(name, unit, text) {#name, text, unit, offsetof(struct gyre_stats, name)},
+#include "api/gyre_stats.def"
+#undef X
+};
+
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]), CLOSE_TIMEOUT_MS = 10000 };
+
+static uint64_t value_of(const struct gyre_stats *stats, size_t row)
+{
+    return *(const uint64_t *)(const void *)((const char *)stats + rows[row].field);
+}
+
+/* Counters count from opening, which was just now: they say nothing here. */
+static void print_text(struct gyre_store *store, const struct gyre_stats *stats)
+{
+    char size[SRV_SIZE_TEXT_MAX];
+    struct gyre_file file;
+    for (size_t i = 0; gyre_file_at(store, i, &file) == GYRE_OK; i++) {
+        srv_size_write(file.size_bytes, size);
+        printf("%-22s %s\n", size, file.path);
+    }
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (rows[i].unit == COUNTER)
+            continue;
+        srv_size_write(value_of(stats, i), size);
+        if (rows[i].unit == BYTES)
+            printf("%-22s %s\n", size, rows[i].text);
+        else
+            printf("%-22" PRIu64 " %s\n", value_of(stats, i), rows[i].text);
+    }
+    srv_size_write(gyre_object_max_bytes(store), size);
+    printf("%-22s longest single object\n", size);
+}
+
+static bool print_json(struct gyre_store *store, const struct gyre_stats *stats)
+{
+    json_t *root = json_object();
+    json_t *files = json_array();
+    struct gyre_file file;
+    for (size_t i = 0; gyre_file_at(store, i, &file) == GYRE_OK; i++)
+        json_array_append_new(files, json_pack("{s:s, s:I}", "path", file.path, "size_bytes",
+                                               (json_int_t)file.size_bytes));
+    json_object_set_new(root, "version", json_string(gyre_version()));
+    json_object_set_new(root, "files", files);
+    for (size_t i = 0; i < N_ROWS; i++)
+        json_object_set_new(root, rows[i].name, json_integer((json_int_t)value_of(stats, i)));
+    json_object_set_new(root, "object_max_bytes",
+                        json_integer((json_int_t)gyre_object_max_bytes(store)));
+    bool ok = json_dumpf(root, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
+    json_decref(root);
+    return ok;
+}
+
+int srv_command_stat(const struct srv_options *options)
+{
+    struct gyre_stats stats = {.struct_size = sizeof(stats)};
+    struct gyre_store *store = srv_store_open(options, GYRE_OPEN_EXISTING);
+    int status = 1;
+    if (store == NULL)
+        return status;
+    gyre_err err = gyre_stat(store, &stats);
+    if (err != GYRE_OK) {
+        fprintf(stderr, "gyre: %s: %s\n", options->data[0].path, gyre_err_text(err));
+        goto out;
+    }
+    bool ok = true;
+    if (options->json)
+        ok = print_json(store, &stats);
+    else
+        print_text(store, &stats);
+    status = ok && fflush(stdout) == 0 ? 0 : 1;
+    if (status != 0)
+        fprintf(stderr, "gyre: the result could not be written\n");
+out:
+    err = gyre_close(&store, CLOSE_TIMEOUT_MS);
+    if (err != GYRE_OK && status == 0) {
+        fprintf(stderr, "gyre: %s: closing: %s\n", options->data[0].path, gyre_err_text(err));
+        status = 1;
+    }
+    return status;
+}

@@ -1,0 +1,20 @@
+/* The program's commands. Each returns the exit status: 0, or 1 after one line on stderr.
+ *
+ * Threads: the main thread. Blocks: for as long as the command takes.
+ */
+#pragma once
+
+#include "api/gyre.h"
+
+struct srv_options;
+
+/* Serves until a signal ends it. */
+int srv_command_serve(const struct srv_options *options);
+/* Prints what is in a store. */
+int srv_command_stat(const struct srv_options *options);
+/* Verifies a store; 1 also when something was found. */
+int srv_command_check(const struct srv_options *options);
+
+/* Opens the store that the options name, with progress on a terminal; NULL after a line on stderr.
+ */
+struct gyre_store *srv_store_open(const struct srv_options *options, enum gyre_open_mode mode);

@@ -1,0 +1,70 @@
+/* The program: finds the command, reads its options, runs it. Exit status: 0, 1 when it failed, 2
+ * for a wrong command line. */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/commands.h"
+#include "server/nearest.h"
+#include "server/options.h"
+#include "server/options_help.h"
+
+enum { EXIT_USAGE = 2 };
+
+static const char *const words[] = {"serve", "stat", "check", "version", "help"};
+static int (*const commands[])(const struct srv_options *) = {
+    [SRV_COMMAND_SERVE] = srv_command_serve,
+    [SRV_COMMAND_STAT] = srv_command_stat,
+    [SRV_COMMAND_CHECK] = srv_command_check,
+};
+
+static int run(enum srv_command command, int argc, char **argv)
+{
+    struct srv_options options;
+    char error[SRV_OPTIONS_ERROR_MAX];
+    int status = EXIT_USAGE;
+    if (!srv_options_parse(&options, command, argc, argv, error)) {
+        fprintf(stderr, "gyre: %s\n", error);
+    } else if (options.help) {
+        srv_help_command(stdout, command);
+        status = 0;
+    } else {
+        srv_log_set_level((enum srv_log_level)options.log_level);
+        status = commands[command](&options);
+    }
+    srv_options_fini(&options);
+    return status;
+}
+
+static int refuse(const char *word)
+{
+    const char *near = srv_nearest(word, words, sizeof(words) / sizeof(words[0]));
+    fprintf(stderr, "gyre: unknown command \"%s\"%s%s%s\n", word,
+            near != NULL ? ": did you mean gyre " : "; gyre help lists all",
+            near != NULL ? near : "", near != NULL ? "?" : "");
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "";
+    for (int command = SRV_COMMAND_SERVE; command <= SRV_COMMAND_CHECK; command++) {
+        if (strcmp(word, words[command]) == 0)
+            return run((enum srv_command)command, argc - 2, argv + 2);
+        if (argc > 2 && strcmp(word, "help") == 0 && strcmp(argv[2], words[command]) == 0) {
+            srv_help_command(stdout, (enum srv_command)command);
+            return 0;
+        }
+    }
+    if (strcmp(word, "version") == 0 || strcmp(word, "--version") == 0) {
+        printf("gyre %s\n", gyre_version());
+        return 0;
+    }
+    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        srv_help_program(stdout);
+        return 0;
+    }
+    if (argc > 1)
+        return refuse(word);
+    srv_help_program(stderr);
+    return EXIT_USAGE;
+}

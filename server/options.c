@@ -1,0 +1,210 @@
+#include "server/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/options_file.h"
+#include "server/options_set.h"
+
+static const char *const command_names[] = {"serve", "stat", "check"};
+
+enum { NAME_MAX_BYTES = 64, WHERE_MAX = NAME_MAX_BYTES + 8 };
+
+/* Finds the option that `word` names. *value_out is what follows its '=', or NULL. */
+static const struct srv_option *find_option(enum srv_command command, const char *word,
+                                            const char **value_out, char *error_out)
+{
+    char name[NAME_MAX_BYTES];
+    *value_out = strchr(word, '=');
+    size_t len = *value_out != NULL ? (size_t)(*value_out - word) : strlen(word);
+    if (*value_out != NULL)
+        (*value_out)++;
+    if (len >= sizeof(name))
+        len = sizeof(name) - 1;
+    memcpy(name, word, len);
+    name[len] = '\0';
+    const unsigned here = 1u << command;
+    const struct srv_option *option = srv_option_find(name, here);
+    if (option != NULL)
+        return option;
+    const char *near = srv_option_nearest(name, here);
+    if (srv_option_find(name, ~0u) != NULL)
+        snprintf(error_out, SRV_OPTIONS_ERROR_MAX,
+                 "--%s is not an option of gyre %s; gyre %s --help lists them", name,
+                 command_names[command], command_names[command]);
+    else if (near != NULL)
+        snprintf(error_out, SRV_OPTIONS_ERROR_MAX, "unknown option --%s: did you mean --%s?", name,
+                 near);
+    else
+        snprintf(error_out, SRV_OPTIONS_ERROR_MAX, "unknown option --%s; gyre %s --help lists all",
+                 name, command_names[command]);
+    return NULL;
+}
+
+/* The command line's lists replace the file's. */
+static void forget_list(struct srv_options *options, const struct srv_option *option)
+{
+    if (option->kind == SRV_OPTION_LISTEN)
+        options->n_listen = 0;
+    if (option->kind != SRV_OPTION_DATA)
+        return;
+    while (options->n_data > 0)
+        free(options->data[--options->n_data].path);
+}
+
+static bool refuse_word(const char *word, char *error_out)
+{
+    const char *near = srv_option_nearest(word, ~0u);
+    snprintf(error_out, SRV_OPTIONS_ERROR_MAX, "unexpected \"%s\": options begin with --%s%s%s",
+             word, near != NULL ? ", did you mean --" : "", near != NULL ? near : "",
+             near != NULL ? "?" : "");
+    return false;
+}
+
+/* Calls `visit` for each option of the command line, which it may refuse. */
+static bool visit_words(struct srv_options *options, enum srv_command command, int argc,
+                        char **argv,
+                        bool (*visit)(struct srv_options *, const struct srv_option *,
+                                      const char *value, char *error_out),
+                        char *error_out)
+{
+    for (int i = 0; i < argc; i++) {
+        const char *value;
+        if (strncmp(argv[i], "--", 2) != 0 || argv[i][2] == '\0')
+            return refuse_word(argv[i], error_out);
+        const struct srv_option *option = find_option(command, argv[i] + 2, &value, error_out);
+        if (option == NULL)
+            return false;
+        char where[WHERE_MAX];
+        snprintf(where, sizeof(where), "--%s", option->name);
+        if (option->kind == SRV_OPTION_FLAG) {
+            value = value != NULL ? value : "true";
+        } else if (value == NULL) {
+            if (i + 1 == argc)
+                return srv_option_error(error_out, where, "a value is missing: %s %s", where,
+                                        option->argument);
+            value = argv[++i];
+        }
+        if (!visit(options, option, value, error_out))
+            return false;
+    }
+    return true;
+}
+
+static bool visit_config(struct srv_options *options, const struct srv_option *option,
+                         const char *value, char *error_out)
+{
+    return option != &srv_option_table[SRV_OPTION_INDEX_config] ||
+           srv_option_set(options, option, value, "--config", error_out);
+}
+
+/* A list is emptied when its first value of the command line comes; seen_ holds that it has been.
+ */
+static bool visit_set(struct srv_options *options, const struct srv_option *option,
+                      const char *value, char *error_out)
+{
+    unsigned bit = option->kind == SRV_OPTION_LISTEN ? 1u
+                   : option->kind == SRV_OPTION_DATA ? 2u
+                                                     : 0;
+    if (bit != 0 && (options->lists_seen_ & bit) == 0)
+        forget_list(options, option);
+    options->lists_seen_ |= bit;
+    if (option == &srv_option_table[SRV_OPTION_INDEX_config])
+        return true;
+    char where[WHERE_MAX];
+    snprintf(where, sizeof(where), "--%s", option->name);
+    return srv_option_set(options, option, value, where, error_out);
+}
+
+static void set_defaults(struct srv_options *options)
+{
+    *options = (struct srv_options){
+        .sync_interval = 30000,
+        .max_connections = 10000,
+        .buffer_budget = UINT64_C(256) << 20,
+        .head_timeout = 10000,
+        .idle_timeout = 60000,
+        .body_timeout = 30000,
+        .send_timeout = 60000,
+        .drain_timeout = 30000,
+        .etag = SRV_S3_ETAG_MD5,
+        .log_level = SRV_LOG_INFO,
+    };
+}
+
+/* TLS options that only make sense together. */
+static bool check_tls(const struct srv_options *options, char *error_out)
+{
+    bool wanted = false;
+    for (size_t i = 0; i < options->n_listen; i++)
+        wanted = wanted || options->listen[i].is_tls;
+    bool have = options->tls_cert != NULL || options->tls_self_signed;
+    if (options->tls_cert != NULL && options->tls_self_signed)
+        return srv_option_error(error_out, "--tls-self-signed",
+                                "not together with --tls-cert: choose one");
+    if (options->tls_key != NULL && options->tls_cert == NULL)
+        return srv_option_error(error_out, "--tls-key",
+                                "a key needs its certificate: add --tls-cert FILE");
+    if (wanted && !have)
+        return srv_option_error(
+            error_out, "--listen",
+            "TLS needs a certificate: --tls-cert FILE, or --tls-self-signed to try it out");
+    if (have && !wanted)
+        return srv_option_error(error_out,
+                                options->tls_self_signed ? "--tls-self-signed" : "--tls-cert",
+                                "nothing listens for TLS: add --listen tls:127.0.0.1:9443");
+    return true;
+}
+
+/* Defaults of what the user left open, and what one option alone cannot tell. */
+static bool complete(struct srv_options *options, char *error_out)
+{
+    if (options->n_listen == 0 &&
+        !srv_option_set(options, &srv_option_table[SRV_OPTION_INDEX_listen], "127.0.0.1:9000",
+                        "--listen", error_out))
+        return false;
+    if (options->n_data == 0 && !srv_option_set(options, &srv_option_table[SRV_OPTION_INDEX_data],
+                                                "./gyre-data", "--data", error_out))
+        return false;
+    uint64_t segment = options->segment_size;
+    if (segment != 0 && (segment < 1 << 20 || (segment & (segment - 1)) != 0))
+        return srv_option_error(error_out, "segment-size",
+                                "give a power of two from 1M on, such as 8M");
+    if (options->size != 0 && options->size < GYRE_SIZE_MIN)
+        return srv_option_error(error_out, "size", "a store has at least 64M");
+    return check_tls(options, error_out);
+}
+
+bool srv_options_parse(struct srv_options *options_out, enum srv_command command, int argc,
+                       char **argv, char error_out[SRV_OPTIONS_ERROR_MAX])
+{
+    set_defaults(options_out);
+    error_out[0] = '\0';
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            options_out->help = true;
+            return true;
+        }
+    if (!visit_words(options_out, command, argc, argv, visit_config, error_out))
+        return false;
+    if (options_out->config != NULL &&
+        !srv_options_file_read(options_out, options_out->config, error_out))
+        return false;
+    return visit_words(options_out, command, argc, argv, visit_set, error_out) &&
+           complete(options_out, error_out);
+}
+
+void srv_options_fini(struct srv_options *options)
+{
+    while (options->n_data > 0)
+        free(options->data[--options->n_data].path);
+    while (options->n_buckets > 0)
+        free((char *)(uintptr_t)options->buckets[--options->n_buckets].bucket);
+    free(options->buckets);
+    free(options->config);
+    free(options->tls_cert);
+    free(options->tls_key);
+    free(options->region);
+    *options = (struct srv_options){0};
+}

@@ -1,0 +1,73 @@
+/* The options of the program: from the command line and a JSON file into one checked structure.
+ *
+ * Owns:    struct srv_options owns its strings until srv_options_fini.
+ * Threads: one thread, before any other is started. Blocks: reads the configuration file.
+ * Allocates: a little.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/address.h"
+#include "server/log.h"
+#include "server/s3/s3.h"
+
+enum {
+    SRV_LISTEN_MAX = 16,
+    SRV_DATA_MAX = 16,
+    SRV_OPTIONS_ERROR_MAX = 1024, /* longest message with its terminator */
+};
+
+/* The commands that take options. */
+enum srv_command { SRV_COMMAND_SERVE, SRV_COMMAND_STAT, SRV_COMMAND_CHECK };
+
+struct srv_data_option {
+    char *path;
+    uint64_t size_bytes; /* 0: none given */
+};
+
+/* Fields are named in options.def. Numbers that were not given are 0, strings NULL, unless
+ * options.c has another default. */
+struct srv_options {
+    char *config;
+    struct srv_address listen[SRV_LISTEN_MAX];
+    size_t n_listen;
+    struct srv_data_option data[SRV_DATA_MAX];
+    size_t n_data;
+    uint64_t size; /* bytes */
+    bool reset;
+    uint64_t segment_size;  /* bytes; 0: chosen from the size */
+    uint64_t sync_interval; /* ms */
+    char *tls_cert;
+    char *tls_key;
+    bool tls_self_signed;
+    uint64_t threads; /* 0: one for each core */
+    uint64_t workers; /* 0: chosen from the cores */
+    uint64_t max_connections;
+    uint64_t buffer_budget; /* bytes */
+    uint64_t head_timeout;  /* ms, as the following */
+    uint64_t idle_timeout;
+    uint64_t body_timeout;
+    uint64_t send_timeout;
+    uint64_t drain_timeout;
+    uint64_t etag; /* enum srv_s3_etag */
+    char *region;
+    uint64_t log_level; /* enum srv_log_level */
+    bool bodies;
+    bool json;
+
+    struct srv_s3_bucket_etag *buckets; /* from the file */
+    size_t n_buckets;
+    bool help; /* --help was asked for; nothing else was checked */
+    unsigned lists_seen_;
+};
+
+/* Reads `argv[0..argc)`, the words after the command, and the file they name. True with everything
+ * checked and defaults filled in. False with one line in `error_out`, which says where and what is
+ * wrong and names the nearest valid choice. Call srv_options_fini in both cases. */
+bool srv_options_parse(struct srv_options *options_out, enum srv_command command, int argc,
+                       char **argv, char error_out[SRV_OPTIONS_ERROR_MAX]);
+
+void srv_options_fini(struct srv_options *options);

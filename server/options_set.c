@@ -1,0 +1,216 @@
+#include "server/options_set.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/nearest.h"
+#include "server/quantity.h"
+
+#define S SRV_IN_SERVE
+#define T SRV_IN_STAT
+#define C SRV_IN_CHECK
+#define F SRV_IN_FILE
+
+const struct srv_option srv_option_table[SRV_OPTION_COUNT_ALL] = {
+#define X(field, name, kind, argument, shown_default, places, help) \
+    {name,                                                          \
+     SRV_OPTION_##kind,                                             \
+     argument,                                                      \
+     shown_default,                                                 \
+     places,                                                        \
+     help,                                                          \
+     offsetof(struct srv_options, field)},
+#include "server/options.def"
+#undef X
+};
+
+enum { COUNT_MAX = 1000000 };
+
+static const char *const etag_names[] = {
+    [SRV_S3_ETAG_MD5] = "md5", [SRV_S3_ETAG_OPAQUE] = "opaque"};
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+
+bool srv_option_error(char error_out[SRV_OPTIONS_ERROR_MAX], const char *where, const char *format,
+                      ...)
+{
+    int n = snprintf(error_out, SRV_OPTIONS_ERROR_MAX, "%s: ", where);
+    if (n < 0 || n >= SRV_OPTIONS_ERROR_MAX)
+        return false;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error_out + n, (size_t)(SRV_OPTIONS_ERROR_MAX - n), format, args);
+    va_end(args);
+    return false;
+}
+
+const struct srv_option *srv_option_find(const char *name, unsigned places)
+{
+    for (size_t i = 0; i < SRV_OPTION_COUNT_ALL; i++)
+        if ((srv_option_table[i].places & places) != 0 &&
+            strcmp(srv_option_table[i].name, name) == 0)
+            return &srv_option_table[i];
+    return NULL;
+}
+
+const char *srv_option_nearest(const char *name, unsigned places)
+{
+    const char *names[SRV_OPTION_COUNT_ALL];
+    size_t n = 0;
+    for (size_t i = 0; i < SRV_OPTION_COUNT_ALL; i++)
+        if ((srv_option_table[i].places & places) != 0)
+            names[n++] = srv_option_table[i].name;
+    return srv_nearest(name, names, n);
+}
+
+/* ---- Values of each kind ---- */
+
+static bool set_string(char **field, const char *text, const char *where, char *error_out)
+{
+    char *copy = strdup(text);
+    if (copy == NULL)
+        return srv_option_error(error_out, where, "out of memory");
+    free(*field);
+    *field = copy;
+    return true;
+}
+
+static bool set_text(char **field, const char *text, const char *where, char *error_out)
+{
+    if (text[0] == '\0' || strlen(text) > 255)
+        return srv_option_error(error_out, where, "give 1 to 255 characters");
+    return set_string(field, text, where, error_out);
+}
+
+static bool set_file(char **field, const char *text, const char *where, char *error_out)
+{
+    char near[512];
+    if (access(text, R_OK) != 0) {
+        int why = errno;
+        bool guess = why == ENOENT && srv_nearest_file(text, near, sizeof(near));
+        return srv_option_error(error_out, where, "cannot read \"%s\": %s%s%s%s", text,
+                                strerror(why), guess ? "; did you mean \"" : "", guess ? near : "",
+                                guess ? "\"?" : "");
+    }
+    return set_string(field, text, where, error_out);
+}
+
+static bool set_listen(struct srv_options *options, const char *text, const char *where,
+                       char *error_out)
+{
+    const char *why;
+    struct srv_address address;
+    if (!srv_address_parse(text, &address, &why))
+        return srv_option_error(error_out, where, "\"%s\" is no address to listen on: %s", text,
+                                why);
+    if (options->n_listen == SRV_LISTEN_MAX)
+        return srv_option_error(error_out, where, "at most %d addresses", SRV_LISTEN_MAX);
+    options->listen[options->n_listen++] = address;
+    return true;
+}
+
+static bool set_size(uint64_t *field, const char *text, const char *where, char *error_out)
+{
+    return srv_size_parse(text, field) ||
+           srv_option_error(error_out, where,
+                            "\"%s\" is no size: give bytes, or a number with K, M, G or T, such as "
+                            "10G or 512MiB",
+                            text);
+}
+
+/* DIR or DIR=SIZE, split at the last '='. */
+static bool set_data(struct srv_options *options, const char *text, const char *where,
+                     char *error_out)
+{
+    if (options->n_data == SRV_DATA_MAX)
+        return srv_option_error(error_out, where, "at most %d directories", SRV_DATA_MAX);
+    struct srv_data_option *data = &options->data[options->n_data];
+    *data = (struct srv_data_option){0};
+    const char *equals = strrchr(text, '=');
+    if (equals == text || text[0] == '\0')
+        return srv_option_error(error_out, where, "\"%s\" names no directory: give DIR or DIR=SIZE",
+                                text);
+    if (equals != NULL && !set_size(&data->size_bytes, equals + 1, where, error_out))
+        return false;
+    if (!set_string(&data->path, text, where, error_out))
+        return false;
+    if (equals != NULL)
+        data->path[equals - text] = '\0';
+    options->n_data++;
+    return true;
+}
+
+static bool set_duration(uint64_t *field, const char *text, const char *where, char *error_out)
+{
+    return srv_duration_parse(text, field) ||
+           srv_option_error(
+               error_out, where,
+               "\"%s\" is no time: give seconds, or a number with ms, s, m or h, such as 30s",
+               text);
+}
+
+static bool set_count(uint64_t *field, const char *text, const char *where, char *error_out)
+{
+    return (srv_count_parse(text, COUNT_MAX, field) && *field != 0) ||
+           srv_option_error(error_out, where, "\"%s\" is no number from 1 to %d", text, COUNT_MAX);
+}
+
+/* One of `names`; its index goes into the field. */
+static bool set_choice(uint64_t *field, const char *const *names, size_t n_names, const char *text,
+                       const char *where, char *error_out)
+{
+    char list[128] = "";
+    for (size_t i = 0; i < n_names; i++) {
+        if (strcmp(names[i], text) == 0) {
+            *field = i;
+            return true;
+        }
+        size_t at = strlen(list);
+        snprintf(list + at, sizeof(list) - at, "%s%s",
+                 i == 0             ? ""
+                 : i + 1 == n_names ? " or "
+                                    : ", ",
+                 names[i]);
+    }
+    const char *near = srv_nearest(text, names, n_names);
+    return srv_option_error(error_out, where, "\"%s\" is not %s%s%s%s", text, list,
+                            near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+bool srv_option_etag(const char *text, const char *where, uint64_t *etag_out,
+                     char error_out[SRV_OPTIONS_ERROR_MAX])
+{
+    *etag_out = SRV_S3_ETAG_MD5;
+    return set_choice(etag_out, etag_names, sizeof(etag_names) / sizeof(etag_names[0]), text, where,
+                      error_out);
+}
+
+static bool set_flag(bool *field, const char *text, const char *where, char *error_out)
+{
+    *field = strcmp(text, "true") == 0;
+    return *field || strcmp(text, "false") == 0 ||
+           srv_option_error(error_out, where, "\"%s\" is not true or false", text);
+}
+
+bool srv_option_set(struct srv_options *options, const struct srv_option *option, const char *text,
+                    const char *where, char error_out[SRV_OPTIONS_ERROR_MAX])
+{
+    void *field = (char *)options + option->field;
+    switch (option->kind) {
+    case SRV_OPTION_FLAG: return set_flag(field, text, where, error_out);
+    case SRV_OPTION_TEXT: return set_text(field, text, where, error_out);
+    case SRV_OPTION_FILE: return set_file(field, text, where, error_out);
+    case SRV_OPTION_LISTEN: return set_listen(options, text, where, error_out);
+    case SRV_OPTION_DATA: return set_data(options, text, where, error_out);
+    case SRV_OPTION_SIZE: return set_size(field, text, where, error_out);
+    case SRV_OPTION_DURATION: return set_duration(field, text, where, error_out);
+    case SRV_OPTION_COUNT: return set_count(field, text, where, error_out);
+    case SRV_OPTION_ETAG: return srv_option_etag(text, where, field, error_out);
+    default:
+        return set_choice(field, level_names, sizeof(level_names) / sizeof(level_names[0]), text,
+                          where, error_out);
+    }
+}

@@ -1,0 +1,78 @@
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "server/commands.h"
+#include "server/options.h"
+#include "server/progress.h"
+#include "server/quantity.h"
+
+enum { MESSAGE_MAX = 1024 };
+
+#define DEFAULT_SIZE_MAX (UINT64_C(10) << 30)
+
+/* Free bytes of the file system that holds `path` or, if that does not exist yet, its nearest
+ * parent that does; 0 when unknown. */
+static uint64_t free_bytes(const char *path)
+{
+    char parent[4096];
+    struct statvfs fs;
+    int n = snprintf(parent, sizeof(parent), "%s", path);
+    if (n < 0 || (size_t)n >= sizeof(parent))
+        return 0;
+    while (statvfs(parent, &fs) != 0) {
+        char *slash = strrchr(parent, '/');
+        if (slash == NULL)
+            strcpy(parent, ".");
+        else if (slash == parent)
+            strcpy(parent, "/");
+        else
+            *slash = '\0';
+        if (slash == NULL || slash == parent)
+            return statvfs(parent, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
+    }
+    return (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+/* How big a new store gets when nobody says: half of what is free in the fullest directory, within
+ * bounds, in whole MiB. */
+static uint64_t default_size(const struct srv_options *options)
+{
+    uint64_t size = DEFAULT_SIZE_MAX;
+    for (size_t i = 0; i < options->n_data; i++) {
+        uint64_t half = free_bytes(options->data[i].path) / 2;
+        if (options->data[i].size_bytes == 0 && half < size)
+            size = half;
+    }
+    size &= ~((UINT64_C(1) << 20) - 1);
+    return size < GYRE_SIZE_MIN ? GYRE_SIZE_MIN : size;
+}
+
+struct gyre_store *srv_store_open(const struct srv_options *options, enum gyre_open_mode mode)
+{
+    struct gyre_data_dir dirs[SRV_DATA_MAX];
+    struct gyre_options open;
+    struct srv_progress progress;
+    struct gyre_store *store;
+    char message[MESSAGE_MAX] = "";
+    for (size_t i = 0; i < options->n_data; i++)
+        dirs[i] = (struct gyre_data_dir){options->data[i].path, options->data[i].size_bytes};
+    gyre_options_init(&open);
+    open.dirs = dirs;
+    open.n_dirs = options->n_data;
+    open.size_bytes = options->size != 0 ? options->size : default_size(options);
+    open.mode = mode;
+    open.segment_bytes = options->segment_size;
+    open.sync_interval_ms =
+        (uint32_t)(options->sync_interval < UINT32_MAX ? options->sync_interval : UINT32_MAX);
+    srv_progress_init(&progress);
+    open.progress = srv_progress_show;
+    open.progress_data = &progress;
+    gyre_err err = gyre_open(&open, &store, message, sizeof(message));
+    srv_progress_fini(&progress);
+    if (err == GYRE_OK)
+        return store;
+    fprintf(stderr, "gyre: %s\n", message[0] != '\0' ? message : gyre_err_text(err));
+    return NULL;
+}
