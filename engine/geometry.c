@@ -9,9 +9,9 @@
 #include "engine/runtime.h"
 
 #define DIRECTORY_ALIGN (UINT64_C(2) << 20)
-#define STRIPE_BYTES (UINT64_C(64) << 30)     /* a stripe more for each of these */
-#define MAX_STRIPE_BYTES (UINT64_C(2) << 40)  /* 34 bits of offset in units of 128 bytes */
-#define MAX_BUCKETS (UINT32_C(1) << 29)       /* slot numbers stay below 2^32 */
+#define STRIPE_BYTES (UINT64_C(64) << 30)    /* a stripe more for each of these */
+#define MAX_STRIPE_BYTES (UINT64_C(2) << 40) /* 34 bits of offset in units of 128 bytes */
+#define MAX_BUCKETS (UINT32_C(1) << 29)      /* slot numbers stay below 2^32 */
 #define SEGMENTS_WANTED 128
 #define DEFAULT_OBJECT (16u << 10)
 
@@ -94,7 +94,8 @@ static void lay_out(struct eng_superblock *super)
 
     for (uint32_t i = 0; i < super->n_stripes; i++) {
         struct eng_stripe_row *row = &super->stripes[i];
-        row->n_buckets = (uint32_t)buckets_for(eng_area_bytes(super, i), super->average_object_bytes);
+        row->n_buckets =
+            (uint32_t)buckets_for(eng_area_bytes(super, i), super->average_object_bytes);
         row->table_pages = pages_of_table(row->n_segments);
         row->table_off = at;
         at += UINT64_C(2) * row->table_pages * ENG_PAGE;
@@ -123,8 +124,10 @@ static void make_pools(struct eng_superblock *super)
     super->pools[ENG_POOL_META].flags = ENG_POOL_NEVER_EVICT;
 }
 
-/* Gives each directory a stripe, then each further one to the directory with the most bytes a stripe. */
-static void spread(const struct eng_geometry_want *want, uint32_t n_stripes, uint32_t counts[ENG_MAX_STRIPES])
+/* Gives each directory a stripe, then each further one to the directory with the most bytes a
+ * stripe. */
+static void spread(const struct eng_geometry_want *want, uint32_t n_stripes,
+                   uint32_t counts[ENG_MAX_STRIPES])
 {
     for (uint32_t d = 0; d < want->n_dirs; d++)
         counts[d] = 1;
@@ -143,7 +146,8 @@ struct shares {
     uint32_t counts[ENG_MAX_STRIPES]; /* stripes per directory */
 };
 
-static gyre_err share_out(const struct eng_geometry_want *want, struct shares *shares, char *why, size_t why_size)
+static gyre_err share_out(const struct eng_geometry_want *want, struct shares *shares, char *why,
+                          size_t why_size)
 {
     *shares = (struct shares){.smallest = UINT64_MAX};
     for (uint32_t d = 0; d < want->n_dirs; d++) {
@@ -168,31 +172,38 @@ static gyre_err share_out(const struct eng_geometry_want *want, struct shares *s
         shares->largest = each > shares->largest ? each : shares->largest;
     }
     if (shares->largest > MAX_STRIPE_BYTES) {
-        snprintf(why, why_size, "a stripe of %" PRIu64 " bytes is larger than 2 TiB", shares->largest);
+        snprintf(why, why_size, "a stripe of %" PRIu64 " bytes is larger than 2 TiB",
+                 shares->largest);
         return GYRE_INVALID;
     }
     return GYRE_OK;
 }
 
-static gyre_err choose_segment(const struct eng_geometry_want *want, const struct shares *shares, uint64_t *segment_out, char *why,
-                               size_t why_size)
+static gyre_err choose_segment(const struct eng_geometry_want *want, const struct shares *shares,
+                               uint64_t *segment_out, char *why, size_t why_size)
 {
     uint64_t segment = want->segment_bytes;
 
     *segment_out = 0;
-    if (segment != 0 && (!eng_is_pow2(segment) || segment < ENG_MIN_SEGMENT || segment > ENG_MAX_SEGMENT)) {
-        snprintf(why, why_size, "a segment of %" PRIu64 " bytes is not a power of two from 1 MiB to 1 GiB", segment);
+    if (segment != 0 &&
+        (!eng_is_pow2(segment) || segment < ENG_MIN_SEGMENT || segment > ENG_MAX_SEGMENT)) {
+        snprintf(why, why_size,
+                 "a segment of %" PRIu64 " bytes is not a power of two from 1 MiB to 1 GiB",
+                 segment);
         return GYRE_INVALID;
     }
     if (segment == 0) {
-        segment = shares->smallest < SEGMENTS_WANTED ? 1 : UINT64_C(1) << eng_log2_floor(shares->smallest / SEGMENTS_WANTED);
+        segment = shares->smallest < SEGMENTS_WANTED
+                      ? 1
+                      : UINT64_C(1) << eng_log2_floor(shares->smallest / SEGMENTS_WANTED);
         segment = segment < ENG_MIN_SEGMENT ? ENG_MIN_SEGMENT : segment;
         segment = segment > ENG_MAX_SEGMENT ? ENG_MAX_SEGMENT : segment;
         while (shares->largest / segment > ENG_MAX_SEGMENTS)
             segment *= 2; /* ends at 512 MiB, as no stripe is over 2 TiB */
     }
     if (shares->largest / segment > ENG_MAX_SEGMENTS) {
-        snprintf(why, why_size, "segments of %" PRIu64 " bytes make more than %u in a stripe", segment, ENG_MAX_SEGMENTS);
+        snprintf(why, why_size, "segments of %" PRIu64 " bytes make more than %u in a stripe",
+                 segment, ENG_MAX_SEGMENTS);
         return GYRE_INVALID;
     }
     *segment_out = segment;
@@ -200,8 +211,9 @@ static gyre_err choose_segment(const struct eng_geometry_want *want, const struc
 }
 
 /* Numbers of segments when directory 0 has to give up `set_aside` bytes first. */
-static gyre_err count_segments(const struct eng_geometry_want *want, const struct shares *shares, uint64_t set_aside,
-                               struct eng_superblock *super, char *why, size_t why_size)
+static gyre_err count_segments(const struct eng_geometry_want *want, const struct shares *shares,
+                               uint64_t set_aside, struct eng_superblock *super, char *why,
+                               size_t why_size)
 {
     uint32_t stripe = 0;
 
@@ -212,8 +224,8 @@ static gyre_err count_segments(const struct eng_geometry_want *want, const struc
         uint64_t n = each > ENG_DATA_START ? (each - ENG_DATA_START) / super->segment_bytes : 0;
         if (n < ENG_MIN_SEGMENTS) {
             snprintf(why, why_size,
-                     "%" PRIu64 " bytes for %" PRIu32 " stripe(s) leave room for %" PRIu64 " segments of %" PRIu64
-                     " bytes in each, and %d are the least",
+                     "%" PRIu64 " bytes for %" PRIu32 " stripe(s) leave room for %" PRIu64
+                     " segments of %" PRIu64 " bytes in each, and %d are the least",
                      budget, shares->counts[d], n, super->segment_bytes, ENG_MIN_SEGMENTS);
             return GYRE_INVALID;
         }
@@ -225,18 +237,22 @@ static gyre_err count_segments(const struct eng_geometry_want *want, const struc
     return GYRE_OK;
 }
 
-gyre_err eng_geometry_make(const struct eng_geometry_want *want, struct eng_superblock *super_out, char *why, size_t why_size)
+gyre_err eng_geometry_make(const struct eng_geometry_want *want, struct eng_superblock *super_out,
+                           char *why, size_t why_size)
 {
     gyre_err err;
     struct shares shares;
     uint64_t segment;
-    struct eng_superblock super = {.magic = ENG_SUPER_MAGIC, .major = ENG_FORMAT_MAJOR, .minor = ENG_FORMAT_MINOR};
+    struct eng_superblock super = {
+        .magic = ENG_SUPER_MAGIC, .major = ENG_FORMAT_MAJOR, .minor = ENG_FORMAT_MINOR};
 
     memset(super_out, 0, sizeof *super_out);
     GYRE_CHECK(want->n_dirs >= 1 && want->n_dirs <= ENG_MAX_STRIPES);
-    super.average_object_bytes = want->average_object_bytes != 0 ? want->average_object_bytes : DEFAULT_OBJECT;
+    super.average_object_bytes =
+        want->average_object_bytes != 0 ? want->average_object_bytes : DEFAULT_OBJECT;
     if (super.average_object_bytes < 512) {
-        snprintf(why, why_size, "an average object of %" PRIu32 " bytes is below 512", super.average_object_bytes);
+        snprintf(why, why_size, "an average object of %" PRIu32 " bytes is below 512",
+                 super.average_object_bytes);
         return GYRE_INVALID;
     }
     TRY(share_out(want, &shares, why, why_size));
@@ -245,10 +261,13 @@ gyre_err eng_geometry_make(const struct eng_geometry_want *want, struct eng_supe
     super.n_stripes = shares.n_stripes;
     super.segment_bytes = segment;
     make_pools(&super);
-    /* Twice: the volume file is sized for more segments than it then leaves room for, so the sum stays within bounds. */
+    /* Twice: the volume file is sized for more segments than it then leaves room for, so the sum
+     * stays within bounds. */
     TRY(count_segments(want, &shares, 0, &super, why, why_size));
     lay_out(&super);
-    TRY(count_segments(want, &shares, super.volume_bytes + eng_runtime_bytes(&super) + ENG_SMALL_FILES, &super, why, why_size));
+    TRY(count_segments(want, &shares,
+                       super.volume_bytes + eng_runtime_bytes(&super) + ENG_SMALL_FILES, &super,
+                       why, why_size));
     lay_out(&super);
     *super_out = super;
 out:
@@ -264,10 +283,12 @@ struct span {
 static bool spans_valid(const struct span *spans, size_t n, uint64_t bytes)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!eng_is_aligned(spans[i].off, ENG_PAGE) || !eng_span_inside(spans[i].off, spans[i].len, bytes))
+        if (!eng_is_aligned(spans[i].off, ENG_PAGE) ||
+            !eng_span_inside(spans[i].off, spans[i].len, bytes))
             return false;
         for (size_t j = 0; j < i; j++)
-            if (spans[i].off < spans[j].off + spans[j].len && spans[j].off < spans[i].off + spans[i].len)
+            if (spans[i].off < spans[j].off + spans[j].len &&
+                spans[j].off < spans[i].off + spans[i].len)
                 return false;
     }
     return true;
@@ -277,9 +298,11 @@ static bool stripe_row_valid(const struct eng_superblock *super, uint32_t stripe
 {
     const struct eng_stripe_row *row = &super->stripes[stripe];
 
-    return row->n_segments >= ENG_MIN_SEGMENTS && row->n_segments <= ENG_MAX_SEGMENTS && row->n_buckets >= 1 &&
-           row->n_buckets <= MAX_BUCKETS && row->table_pages == pages_of_table(row->n_segments) &&
-           eng_area_bytes(super, stripe) <= MAX_STRIPE_BYTES && eng_is_aligned(row->directory_off, DIRECTORY_ALIGN);
+    return row->n_segments >= ENG_MIN_SEGMENTS && row->n_segments <= ENG_MAX_SEGMENTS &&
+           row->n_buckets >= 1 && row->n_buckets <= MAX_BUCKETS &&
+           row->table_pages == pages_of_table(row->n_segments) &&
+           eng_area_bytes(super, stripe) <= MAX_STRIPE_BYTES &&
+           eng_is_aligned(row->directory_off, DIRECTORY_ALIGN);
 }
 
 bool eng_layout_valid(const struct eng_superblock *super)
@@ -287,13 +310,15 @@ bool eng_layout_valid(const struct eng_superblock *super)
     struct span spans[2 + 2 * ENG_MAX_STRIPES];
     size_t n = 0;
 
-    if (!eng_is_pow2(super->segment_bytes) || super->segment_bytes < ENG_MIN_SEGMENT || super->segment_bytes > ENG_MAX_SEGMENT ||
-        super->unit_shift != ENG_UNIT_SHIFT || super->n_stripes == 0 || super->n_stripes > ENG_MAX_STRIPES ||
-        super->n_pools == 0 || super->n_pools > ENG_MAX_POOLS || super->ban_rows > (UINT32_C(1) << 20) ||
+    if (!eng_is_pow2(super->segment_bytes) || super->segment_bytes < ENG_MIN_SEGMENT ||
+        super->segment_bytes > ENG_MAX_SEGMENT || super->unit_shift != ENG_UNIT_SHIFT ||
+        super->n_stripes == 0 || super->n_stripes > ENG_MAX_STRIPES || super->n_pools == 0 ||
+        super->n_pools > ENG_MAX_POOLS || super->ban_rows > (UINT32_C(1) << 20) ||
         !eng_is_aligned(super->volume_bytes, ENG_PAGE))
         return false;
     spans[n++] = (struct span){0, eng_header_off(super->n_stripes, 0)};
-    spans[n++] = (struct span){super->ban_off, (uint64_t)super->ban_rows * sizeof(struct eng_ban_row)};
+    spans[n++] =
+        (struct span){super->ban_off, (uint64_t)super->ban_rows * sizeof(struct eng_ban_row)};
     for (uint32_t i = 0; i < super->n_stripes; i++) {
         const struct eng_stripe_row *row = &super->stripes[i];
         if (!stripe_row_valid(super, i))

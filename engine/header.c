@@ -7,28 +7,31 @@
 #include "engine/geometry.h"
 #include "engine/seal.h"
 
-/* Serials a stripe may give out between two headers without anybody keeping count: 2^32 documents. */
+/* Serials a stripe may give out between two headers without anybody keeping count: 2^32 documents.
+ */
 #define SERIAL_AHEAD (UINT64_C(1) << 32)
 
-static gyre_err read_copy(int volume_fd, const struct eng_superblock *super, uint32_t stripe, unsigned copy,
-                          struct eng_stripe_header *header_out)
+static gyre_err read_copy(int volume_fd, const struct eng_superblock *super, uint32_t stripe,
+                          unsigned copy, struct eng_stripe_header *header_out)
 {
-    gyre_err err = eng_pread(volume_fd, header_out, sizeof *header_out, eng_header_off(stripe, copy));
+    gyre_err err =
+        eng_pread(volume_fd, header_out, sizeof *header_out, eng_header_off(stripe, copy));
 
     return err != GYRE_OK ? err : eng_stripe_header_check(header_out, super, stripe);
 }
 
-static gyre_err read_table(int volume_fd, const struct eng_superblock *super, uint32_t stripe, const struct eng_stripe_header *header,
-                           struct eng_segment_row *rows_out)
+static gyre_err read_table(int volume_fd, const struct eng_superblock *super, uint32_t stripe,
+                           const struct eng_stripe_header *header, struct eng_segment_row *rows_out)
 {
     uint32_t n_segments = super->stripes[stripe].n_segments;
-    gyre_err err = eng_pread(volume_fd, rows_out, n_segments * sizeof *rows_out, eng_table_off(super, stripe, header->table_copy));
+    gyre_err err = eng_pread(volume_fd, rows_out, n_segments * sizeof *rows_out,
+                             eng_table_off(super, stripe, header->table_copy));
 
     return err != GYRE_OK ? err : eng_segment_table_check(rows_out, n_segments, header->table_crc);
 }
 
-gyre_err eng_header_read(int volume_fd, const struct eng_superblock *super, uint32_t stripe, struct eng_stripe_header *header_out,
-                         struct eng_segment_row *rows_out)
+gyre_err eng_header_read(int volume_fd, const struct eng_superblock *super, uint32_t stripe,
+                         struct eng_stripe_header *header_out, struct eng_segment_row *rows_out)
 {
     struct eng_stripe_header copies[2];
     gyre_err errs[2];
@@ -36,7 +39,8 @@ gyre_err eng_header_read(int volume_fd, const struct eng_superblock *super, uint
     memset(header_out, 0, sizeof *header_out);
     for (unsigned copy = 0; copy < 2; copy++)
         errs[copy] = read_copy(volume_fd, super, stripe, copy, &copies[copy]);
-    unsigned newer = errs[1] == GYRE_OK && (errs[0] != GYRE_OK || copies[1].generation > copies[0].generation);
+    unsigned newer =
+        errs[1] == GYRE_OK && (errs[0] != GYRE_OK || copies[1].generation > copies[0].generation);
     for (unsigned i = 0; i < 2; i++) {
         unsigned copy = i == 0 ? newer : 1 - newer;
         if (errs[copy] == GYRE_OK)
@@ -46,11 +50,13 @@ gyre_err eng_header_read(int volume_fd, const struct eng_superblock *super, uint
             return GYRE_OK;
         }
     }
-    return errs[0] == GYRE_DAMAGED ? errs[1] : errs[0]; /* an error of the device says more than damage */
+    return errs[0] == GYRE_DAMAGED ? errs[1]
+                                   : errs[0]; /* an error of the device says more than damage */
 }
 
-gyre_err eng_header_write(int volume_fd, const struct eng_superblock *super, uint32_t stripe, struct eng_stripe_header *header,
-                          const struct eng_segment_row *rows, uint64_t *generation)
+gyre_err eng_header_write(int volume_fd, const struct eng_superblock *super, uint32_t stripe,
+                          struct eng_stripe_header *header, const struct eng_segment_row *rows,
+                          uint64_t *generation)
 {
     uint32_t n_segments = super->stripes[stripe].n_segments;
     uint64_t next = *generation + 1;

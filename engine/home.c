@@ -25,14 +25,17 @@ char *eng_home_path(const struct eng_home *home, uint32_t dir, const char *name)
     return asprintf(&path, "%s/%s", home->open->dirs[dir].path, name) < 0 ? NULL : path;
 }
 
-/* Makes a directory and its parents. Losing a race against another process that makes the same is fine. */
+/* Makes a directory and its parents. Losing a race against another process that makes the same is
+ * fine. */
 static gyre_err make_dir(const struct eng_open *open, const char *path)
 {
     char prefix[PATH_MAX];
     size_t len = strlen(path);
 
     if (len == 0 || len >= sizeof prefix)
-        return eng_refuse(open, GYRE_INVALID, "\"%s\": a path of %zu bytes cannot be a data directory: name another", path, len);
+        return eng_refuse(open, GYRE_INVALID,
+                          "\"%s\": a path of %zu bytes cannot be a data directory: name another",
+                          path, len);
     for (size_t i = 1; i <= len; i++) {
         if (path[i] != '/' && path[i] != '\0')
             continue;
@@ -40,7 +43,8 @@ static gyre_err make_dir(const struct eng_open *open, const char *path)
         prefix[i] = '\0';
         if (mkdir(prefix, 0700) != 0 && errno != EEXIST && errno != EISDIR) {
             int reason = errno;
-            return eng_refuse_io(open, eng_err_of_errno(reason), reason, prefix, "cannot make the directory");
+            return eng_refuse_io(open, eng_err_of_errno(reason), reason, prefix,
+                                 "cannot make the directory");
         }
     }
     return GYRE_OK;
@@ -62,15 +66,20 @@ static gyre_err open_one(struct eng_home *home, uint32_t dir)
         reason = errno;
     }
     if (err == GYRE_NO_STORE)
-        return eng_refuse(open, err, "%s: there is no such directory: check the path, or let a new store be made", path);
+        return eng_refuse(
+            open, err, "%s: there is no such directory: check the path, or let a new store be made",
+            path);
     if (err == GYRE_INVALID)
-        return eng_refuse(open, err, "%s: is not a directory: name the directory that holds the store, not a file", path);
+        return eng_refuse(
+            open, err,
+            "%s: is not a directory: name the directory that holds the store, not a file", path);
     if (err != GYRE_OK)
         return eng_refuse_io(open, err, reason, path, "cannot open the directory");
     if (faccessat(home->fds[dir], ".", W_OK | X_OK, AT_EACCESS) != 0)
         return eng_refuse(open, GYRE_ACCESS,
-                          "%s: user %u may not write in this directory: run as its owner, or give this user write permission", path,
-                          (unsigned)geteuid());
+                          "%s: user %u may not write in this directory: run as its owner, or give "
+                          "this user write permission",
+                          path, (unsigned)geteuid());
     return GYRE_OK;
 }
 
@@ -81,10 +90,13 @@ static gyre_err check_distinct(const struct eng_home *home, uint32_t dir)
     struct stat other;
 
     if (fstat(home->fds[dir], &own) != 0)
-        return eng_refuse_io(home->open, GYRE_IO, errno, home->open->dirs[dir].path, "cannot look at the directory");
+        return eng_refuse_io(home->open, GYRE_IO, errno, home->open->dirs[dir].path,
+                             "cannot look at the directory");
     for (uint32_t i = 0; i < dir; i++) {
-        if (fstat(home->fds[i], &other) == 0 && own.st_dev == other.st_dev && own.st_ino == other.st_ino)
-            return eng_refuse(home->open, GYRE_INVALID, "%s: is the same directory as %s: name each directory once",
+        if (fstat(home->fds[i], &other) == 0 && own.st_dev == other.st_dev &&
+            own.st_ino == other.st_ino)
+            return eng_refuse(home->open, GYRE_INVALID,
+                              "%s: is the same directory as %s: name each directory once",
                               home->open->dirs[dir].path, home->open->dirs[i].path);
     }
     return GYRE_OK;
@@ -105,7 +117,8 @@ static gyre_err find_volume(struct eng_home *home)
             continue;
         if (home->has_volume)
             return eng_refuse(home->open, GYRE_FOREIGN,
-                              "%s and %s: both hold a " ENG_VOLUME_NAME ": they belong to two stores, name the directories of one",
+                              "%s and %s: both hold a " ENG_VOLUME_NAME
+                              ": they belong to two stores, name the directories of one",
                               home->open->dirs[home->main].path, home->open->dirs[dir].path);
         home->has_volume = true;
         home->main = dir;
@@ -121,7 +134,9 @@ gyre_err eng_home_look(struct eng_home *home)
     home->has_volume = false;
     TRY(find_volume(home));
     if (home->has_volume && home->main != before)
-        return eng_refuse(home->open, GYRE_BUSY, "%s: another process is making a store here: try again", home->open->dirs[home->main].path);
+        return eng_refuse(home->open, GYRE_BUSY,
+                          "%s: another process is making a store here: try again",
+                          home->open->dirs[home->main].path);
     home->main = before;
 out:
     return err;
@@ -133,7 +148,8 @@ gyre_err eng_home_open(struct eng_home *home, const struct eng_open *open)
 
     *home = (struct eng_home){.open = open};
     if (open->n_dirs == 0 || open->n_dirs > ENG_MAX_STRIPES)
-        return eng_refuse(open, GYRE_INVALID, "%u data directories: name 1 to %u", (unsigned)open->n_dirs, ENG_MAX_STRIPES);
+        return eng_refuse(open, GYRE_INVALID, "%u data directories: name 1 to %u",
+                          (unsigned)open->n_dirs, ENG_MAX_STRIPES);
     for (uint32_t dir = 0; dir < ENG_MAX_STRIPES; dir++)
         home->fds[dir] = -1;
     home->n_dirs = open->n_dirs;
@@ -168,7 +184,8 @@ bool eng_home_find(const struct eng_home *home, const char *name, uint32_t hint,
     return false;
 }
 
-gyre_err eng_home_open_file(const struct eng_home *home, uint32_t dir, const char *name, int flags, int *fd_out, char **path_out)
+gyre_err eng_home_open_file(const struct eng_home *home, uint32_t dir, const char *name, int flags,
+                            int *fd_out, char **path_out)
 {
     gyre_err err;
 
@@ -180,7 +197,8 @@ gyre_err eng_home_open_file(const struct eng_home *home, uint32_t dir, const cha
     err = eng_open_regular(home->fds[dir], name, flags, 0600, fd_out);
     if (err == GYRE_INVALID)
         return eng_refuse(home->open, err,
-                          "%s: is a symbolic link, directory or device where a plain file must be: move it away, or name another directory",
+                          "%s: is a symbolic link, directory or device where a plain file must be: "
+                          "move it away, or name another directory",
                           *path_out);
     if (err != GYRE_OK)
         return eng_refuse_io(home->open, err, errno, *path_out, "cannot open the file");

@@ -8,7 +8,8 @@
 #include "engine/store.h"
 
 #define ENG_VOLUME_NAME "volume.gyre"
-#define ENG_NEW_VOLUME_NAME "volume.gyre.new" /* a store that is being made; becomes ENG_VOLUME_NAME at the end */
+#define ENG_NEW_VOLUME_NAME \
+    "volume.gyre.new" /* a store that is being made; becomes ENG_VOLUME_NAME at the end */
 #define ENG_LOCK_NAME "lock.gyre"
 #define ENG_NAME_MAX 32
 
@@ -20,8 +21,9 @@ struct eng_home {
     bool has_volume; /* something called ENG_VOLUME_NAME is there */
 };
 
-/* Opens the directories, making them (mode 0700, parents too) if a store may be made, and looks for the volume file. All refusals are
- * explained in open->message: INVALID, NO_STORE, ACCESS, FOREIGN (two volume files), IO, NO_FILES. */
+/* Opens the directories, making them (mode 0700, parents too) if a store may be made, and looks for
+ * the volume file. All refusals are explained in open->message: INVALID, NO_STORE, ACCESS, FOREIGN
+ * (two volume files), IO, NO_FILES. */
 GYRE_MUST_USE gyre_err eng_home_open(struct eng_home *home, const struct eng_open *open);
 /* Looks for the volume file again. BUSY if it is in another directory than before; FOREIGN. */
 GYRE_MUST_USE gyre_err eng_home_look(struct eng_home *home);
@@ -33,6 +35,8 @@ void eng_data_name(uint32_t stripe, char name_out[ENG_NAME_MAX]);
 char *eng_home_path(const struct eng_home *home, uint32_t dir, const char *name);
 /* The directory that has `name` in it, looking into `hint` first; false if none has. */
 bool eng_home_find(const struct eng_home *home, const char *name, uint32_t hint, uint32_t *dir_out);
-/* Opens a file of the store; refusals are explained. *path_out is the caller's to free, also on failure; NULL without memory. */
-GYRE_MUST_USE gyre_err eng_home_open_file(const struct eng_home *home, uint32_t dir, const char *name, int flags, int *fd_out,
+/* Opens a file of the store; refusals are explained. *path_out is the caller's to free, also on
+ * failure; NULL without memory. */
+GYRE_MUST_USE gyre_err eng_home_open_file(const struct eng_home *home, uint32_t dir,
+                                          const char *name, int flags, int *fd_out,
                                           char **path_out);

@@ -15,8 +15,9 @@
 #include "engine/base/sys.h"
 #include "engine/refuse.h"
 
-/* Record locks do not keep a process from itself, and closing any descriptor of the file drops them all: so the stores this process has
- * open are known here, and their lock files are not touched again. */
+/* Record locks do not keep a process from itself, and closing any descriptor of the file drops them
+ * all: so the stores this process has open are known here, and their lock files are not touched
+ * again. */
 struct open_row {
     struct open_row *next;
     dev_t dev;
@@ -65,11 +66,13 @@ static gyre_err refuse_locked(const struct eng_lockfile *lock, const struct eng_
     gyre_err err = eng_filelock_probe(lock->fd, ENG_LOCK_OPEN, &held, &pid);
 
     if (err == GYRE_OK && pid > 0)
-        return eng_refuse(home->open, GYRE_LOCKED,
-                          "%s: the store is in use by process %ld: stop it first, or use another data directory", lock->path,
-                          (long)pid);
+        return eng_refuse(
+            home->open, GYRE_LOCKED,
+            "%s: the store is in use by process %ld: stop it first, or use another data directory",
+            lock->path, (long)pid);
     return eng_refuse(home->open, GYRE_LOCKED,
-                      "%s: the store is in use by a process of another container or host: stop it first, or use another data directory",
+                      "%s: the store is in use by a process of another container or host: stop it "
+                      "first, or use another data directory",
                       lock->path);
 }
 
@@ -81,9 +84,12 @@ static gyre_err take(struct eng_lockfile *lock, const struct eng_home *home)
 
     if (fstatat(home->fds[home->main], ENG_LOCK_NAME, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
         is_open_here(status.st_dev, status.st_ino))
-        return eng_refuse(home->open, GYRE_LOCKED, "%s/" ENG_LOCK_NAME ": this process has the store open already: close it first",
+        return eng_refuse(home->open, GYRE_LOCKED,
+                          "%s/" ENG_LOCK_NAME
+                          ": this process has the store open already: close it first",
                           home->open->dirs[home->main].path);
-    TRY(eng_home_open_file(home, home->main, ENG_LOCK_NAME, O_RDWR | O_CREAT, &lock->fd, &lock->path));
+    TRY(eng_home_open_file(home, home->main, ENG_LOCK_NAME, O_RDWR | O_CREAT, &lock->fd,
+                           &lock->path));
     if (fstat(lock->fd, &status) != 0)
         return eng_refuse_io(home->open, GYRE_IO, errno, lock->path, "cannot look at the file");
     lock->dev = status.st_dev;
@@ -93,7 +99,8 @@ static gyre_err take(struct eng_lockfile *lock, const struct eng_home *home)
         return refuse_locked(lock, home);
     if (err != GYRE_OK)
         return eng_refuse(home->open, err,
-                          "%s: the file system has no working byte locks (NFS without lockd?): put the store on a local file system",
+                          "%s: the file system has no working byte locks (NFS without lockd?): put "
+                          "the store on a local file system",
                           lock->path);
     TRY(eng_filelock_try(lock->fd, ENG_LOCK_ALIVE, ENG_FILELOCK_EXCLUSIVE));
     TRY(enter_table(lock->dev, lock->ino));
@@ -144,10 +151,11 @@ bool eng_lockfile_read(const struct eng_lockfile *lock, struct eng_lock_note *no
     if (eng_preadv(lock->fd, &piece, 1, 0, &got) != GYRE_OK || memchr(text, '\0', got) != NULL)
         return false;
     text[got] = '\0';
-    int n = sscanf(text, "gyre-lock 1\nboot %39s\nvolume %llu %llu\nrt %llu %llu %n", note_out->boot_id, &dev, &ino, &rt_dev,
-                   &rt_ino, &path_at);
+    int n = sscanf(text, "gyre-lock 1\nboot %39s\nvolume %llu %llu\nrt %llu %llu %n",
+                   note_out->boot_id, &dev, &ino, &rt_dev, &rt_ino, &path_at);
     char *end = path_at > 0 ? strchr(text + path_at, '\n') : NULL;
-    if (n != 5 || end == NULL || (size_t)(end - text) - (size_t)path_at >= sizeof note_out->rt_path) {
+    if (n != 5 || end == NULL ||
+        (size_t)(end - text) - (size_t)path_at >= sizeof note_out->rt_path) {
         *note_out = (struct eng_lock_note){0};
         return false;
     }
@@ -163,9 +171,10 @@ gyre_err eng_lockfile_write(const struct eng_lockfile *lock, const struct eng_lo
 {
     char text[1024];
     const char *boot = note->boot_id[0] != '\0' ? note->boot_id : "unknown";
-    int len = snprintf(text, sizeof text,
-                       "gyre-lock 1\nboot %s\nvolume %" PRIu64 " %" PRIu64 "\nrt %" PRIu64 " %" PRIu64 " %s\n", boot,
-                       note->volume_dev, note->volume_ino, note->rt_dev, note->rt_ino, note->rt_path);
+    int len = snprintf(
+        text, sizeof text,
+        "gyre-lock 1\nboot %s\nvolume %" PRIu64 " %" PRIu64 "\nrt %" PRIu64 " %" PRIu64 " %s\n",
+        boot, note->volume_dev, note->volume_ino, note->rt_dev, note->rt_ino, note->rt_path);
 
     GYRE_CHECK(len > 0 && (size_t)len < sizeof text);
     if (ftruncate(lock->fd, len) != 0)

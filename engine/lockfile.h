@@ -1,12 +1,13 @@
 /* The lock file: who has a store open, and what the last one left behind.
  *
- * Byte 0 is held for as long as a store is open, byte 16 + i says that process slot i is alive; both vanish with the process. The file's
- * text tells which boot of the machine, which volume file and which runtime segment the last opener had.
- * The file is never removed: two processes could otherwise lock two files of the same name.
+ * Byte 0 is held for as long as a store is open, byte 16 + i says that process slot i is alive;
+ * both vanish with the process. The file's text tells which boot of the machine, which volume file
+ * and which runtime segment the last opener had. The file is never removed: two processes could
+ * otherwise lock two files of the same name.
  *
- * Owns:    descriptor, locks and the place in this process's table of open stores, from acquire to release.
- * Threads: any; opening and closing are serialised within the process.
- * Blocks:  for the disk. Allocates: a table row.
+ * Owns:    descriptor, locks and the place in this process's table of open stores, from acquire to
+ * release. Threads: any; opening and closing are serialised within the process. Blocks:  for the
+ * disk. Allocates: a table row.
  */
 #pragma once
 
@@ -22,9 +23,11 @@ struct eng_lockfile {
     ino_t ino;
 };
 
-/* Takes the lock of the store in home->main, creating the file if need be. LOCKED: another process, or this one, has the store open; the
- * message says which. UNSUPPORTED: the file system has no working byte locks. ACCESS, INVALID, IO, NO_FILES, NO_MEMORY. */
-GYRE_MUST_USE gyre_err eng_lockfile_acquire(struct eng_lockfile *lock_out, const struct eng_home *home);
+/* Takes the lock of the store in home->main, creating the file if need be. LOCKED: another process,
+ * or this one, has the store open; the message says which. UNSUPPORTED: the file system has no
+ * working byte locks. ACCESS, INVALID, IO, NO_FILES, NO_MEMORY. */
+GYRE_MUST_USE gyre_err eng_lockfile_acquire(struct eng_lockfile *lock_out,
+                                            const struct eng_home *home);
 /* Lets go; an empty one is allowed. */
 void eng_lockfile_release(struct eng_lockfile *lock);
 
@@ -36,9 +39,11 @@ struct eng_lock_note {
     uint64_t rt_dev, rt_ino;
 };
 
-/* Reads the note of the last opener; false and an empty note if there is none or it makes no sense. */
+/* Reads the note of the last opener; false and an empty note if there is none or it makes no sense.
+ */
 bool eng_lockfile_read(const struct eng_lockfile *lock, struct eng_lock_note *note_out);
 /* Replaces it. IO, DISK_FULL. */
-GYRE_MUST_USE gyre_err eng_lockfile_write(const struct eng_lockfile *lock, const struct eng_lock_note *note);
+GYRE_MUST_USE gyre_err eng_lockfile_write(const struct eng_lockfile *lock,
+                                          const struct eng_lock_note *note);
 /* This boot of the machine in text; empty if unknown. */
 void eng_boot_text(char text_out[40]);

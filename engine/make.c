@@ -34,13 +34,18 @@ static gyre_err sizes_of(const struct eng_home *home, uint64_t sizes[ENG_MAX_STR
     for (uint32_t d = 0; d < home->n_dirs; d++)
         sharing += open->dirs[d].size_bytes == 0;
     for (uint32_t d = 0; d < home->n_dirs; d++) {
-        uint64_t bytes = open->dirs[d].size_bytes != 0 ? open->dirs[d].size_bytes : open->size_bytes / sharing;
+        uint64_t bytes =
+            open->dirs[d].size_bytes != 0 ? open->dirs[d].size_bytes : open->size_bytes / sharing;
         sizes[d] = bytes;
         if (!eng_add_checked(total, bytes, &total))
-            return eng_refuse(open, GYRE_INVALID, "%s: the sizes add up to more than 2^64 bytes: choose smaller ones", path);
+            return eng_refuse(open, GYRE_INVALID,
+                              "%s: the sizes add up to more than 2^64 bytes: choose smaller ones",
+                              path);
     }
     if (total < MIN_STORE_BYTES)
-        return eng_refuse(open, GYRE_INVALID, "%s: a store of %" PRIu64 " bytes is too small: give it 64 MiB or more", path, total);
+        return eng_refuse(open, GYRE_INVALID,
+                          "%s: a store of %" PRIu64 " bytes is too small: give it 64 MiB or more",
+                          path, total);
     uint64_t of_main = sizes[home->main];
     sizes[home->main] = sizes[0];
     sizes[0] = of_main;
@@ -59,12 +64,14 @@ static gyre_err plan(const struct eng_home *home, struct eng_superblock *super)
     uint64_t sizes[ENG_MAX_STRIPES];
     char why[256] = "";
     gyre_err err;
-    struct eng_geometry_want want = {sizes, home->n_dirs, open->segment_bytes, open->stripes, open->average_object_bytes};
+    struct eng_geometry_want want = {sizes, home->n_dirs, open->segment_bytes, open->stripes,
+                                     open->average_object_bytes};
 
     TRY(sizes_of(home, sizes));
     err = eng_geometry_make(&want, super, why, sizeof why);
     if (err != GYRE_OK)
-        return eng_refuse(open, err, "%s: %s: choose another size", open->dirs[home->main].path, why);
+        return eng_refuse(open, err, "%s: %s: choose another size", open->dirs[home->main].path,
+                          why);
     for (uint32_t i = 0; i < super->n_stripes; i++)
         super->stripes[i].data_dir = dir_of(home, super->stripes[i].data_dir);
     TRY(eng_random_bytes(super->uuid, sizeof super->uuid));
@@ -77,13 +84,14 @@ out:
 /* ---- What is there ---- */
 
 struct found {
-    bool volume, fresh;                       /* volume.gyre, volume.gyre.new */
+    bool volume, fresh;                          /* volume.gyre, volume.gyre.new */
     bool data[ENG_MAX_STRIPES][ENG_MAX_STRIPES]; /* [dir][stripe] */
-    uint64_t bytes[ENG_MAX_STRIPES];          /* disk space of these, by directory */
+    uint64_t bytes[ENG_MAX_STRIPES];             /* disk space of these, by directory */
 };
 
 /* Whether a plain file of that name is there; anything else of that name is refused. */
-static gyre_err look_at(const struct eng_home *home, uint32_t dir, const char *name, bool *there_out, uint64_t *bytes)
+static gyre_err look_at(const struct eng_home *home, uint32_t dir, const char *name,
+                        bool *there_out, uint64_t *bytes)
 {
     struct stat status;
 
@@ -91,11 +99,13 @@ static gyre_err look_at(const struct eng_home *home, uint32_t dir, const char *n
     if (fstatat(home->fds[dir], name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno == ENOENT)
             return GYRE_OK;
-        return eng_refuse_io(home->open, eng_err_of_errno(errno), errno, home->open->dirs[dir].path, "cannot look into the directory");
+        return eng_refuse_io(home->open, eng_err_of_errno(errno), errno, home->open->dirs[dir].path,
+                             "cannot look into the directory");
     }
     if (!S_ISREG(status.st_mode))
         return eng_refuse(home->open, GYRE_INVALID,
-                          "%s/%s: is not a plain file, so it is not Gyre's and will not be replaced: move it away, or name another directory",
+                          "%s/%s: is not a plain file, so it is not Gyre's and will not be "
+                          "replaced: move it away, or name another directory",
                           home->open->dirs[dir].path, name);
     *there_out = true;
     *bytes += (uint64_t)status.st_blocks * 512;
@@ -128,8 +138,10 @@ static bool is_zero(const uint8_t *bytes, size_t len)
     return true;
 }
 
-/* Whether a data file was made for the store that volume.gyre.new was to become, and so never held anything. */
-static bool is_unfinished(const struct eng_home *home, uint32_t dir, uint32_t stripe, const struct eng_superblock *fresh)
+/* Whether a data file was made for the store that volume.gyre.new was to become, and so never held
+ * anything. */
+static bool is_unfinished(const struct eng_home *home, uint32_t dir, uint32_t stripe,
+                          const struct eng_superblock *fresh)
 {
     struct eng_data_head head;
     char name[ENG_NAME_MAX];
@@ -143,7 +155,8 @@ static bool is_unfinished(const struct eng_home *home, uint32_t dir, uint32_t st
         return false;
     memset(&head, 0, sizeof head);
     if (eng_preadv(fd, &piece, 1, 0, &got) == GYRE_OK)
-        unfinished = is_zero((const uint8_t *)&head, sizeof head) || eng_data_head_check(&head, fresh, stripe) == GYRE_OK;
+        unfinished = is_zero((const uint8_t *)&head, sizeof head) ||
+                     eng_data_head_check(&head, fresh, stripe) == GYRE_OK;
     eng_close(&fd);
     return unfinished;
 }
@@ -158,18 +171,21 @@ static bool read_fresh(const struct eng_home *home, struct eng_superblock *fresh
     eng_close(&fd);
     if (err != GYRE_OK)
         return false;
-    if (fresh->generation == 0) { /* the mark of an unfinished one; otherwise it is a superblock like any */
+    if (fresh->generation ==
+        0) { /* the mark of an unfinished one; otherwise it is a superblock like any */
         struct eng_superblock as_if = *fresh;
         as_if.generation = 1;
         eng_superblock_seal(&as_if);
         struct eng_superblock again = *fresh;
         eng_superblock_seal(&again);
-        return again.crc == fresh->crc && eng_superblock_check(&as_if, as_if.volume_bytes) == GYRE_OK;
+        return again.crc == fresh->crc &&
+               eng_superblock_check(&as_if, as_if.volume_bytes) == GYRE_OK;
     }
     return eng_superblock_check(fresh, fresh->volume_bytes) == GYRE_OK;
 }
 
-/* Data files without a volume file are only removed if it is certain that nothing was ever stored in them. */
+/* Data files without a volume file are only removed if it is certain that nothing was ever stored
+ * in them. */
 static gyre_err check_leftovers(const struct eng_home *home, const struct found *found)
 {
     struct eng_superblock fresh;
@@ -178,11 +194,13 @@ static gyre_err check_leftovers(const struct eng_home *home, const struct found 
 
     for (uint32_t d = 0; d < home->n_dirs; d++) {
         for (uint32_t i = 0; i < ENG_MAX_STRIPES; i++) {
-            if (!found->data[d][i] || (known && i < fresh.n_stripes && is_unfinished(home, d, i, &fresh)))
+            if (!found->data[d][i] ||
+                (known && i < fresh.n_stripes && is_unfinished(home, d, i, &fresh)))
                 continue;
             eng_data_name(i, name);
             return eng_refuse(home->open, GYRE_DAMAGED,
-                              "%s/%s: belongs to a store whose " ENG_VOLUME_NAME " is missing: put that back, or start anew with --reset",
+                              "%s/%s: belongs to a store whose " ENG_VOLUME_NAME
+                              " is missing: put that back, or start anew with --reset",
                               home->open->dirs[d].path, name);
         }
     }
@@ -191,7 +209,8 @@ static gyre_err check_leftovers(const struct eng_home *home, const struct found 
 
 /* ---- Room ---- */
 
-static uint64_t need_of(const struct eng_home *home, const struct eng_superblock *super, uint32_t dir)
+static uint64_t need_of(const struct eng_home *home, const struct eng_superblock *super,
+                        uint32_t dir)
 {
     uint64_t need = dir == home->main ? super->volume_bytes + ENG_SMALL_FILES : 0;
 
@@ -201,7 +220,8 @@ static uint64_t need_of(const struct eng_home *home, const struct eng_superblock
 }
 
 /* Looks before anything is changed; what is to be removed counts as free. */
-static gyre_err check_room(const struct eng_home *home, const struct eng_superblock *super, const struct found *found)
+static gyre_err check_room(const struct eng_home *home, const struct eng_superblock *super,
+                           const struct found *found)
 {
     for (uint32_t d = 0; d < home->n_dirs; d++) {
         struct stat own;
@@ -211,7 +231,8 @@ static gyre_err check_room(const struct eng_home *home, const struct eng_superbl
         uint64_t size;
         gyre_err err = eng_fs_space(home->fds[d], &room, &size);
         if (err != GYRE_OK || fstat(home->fds[d], &own) != 0)
-            return eng_refuse_io(home->open, GYRE_IO, errno, home->open->dirs[d].path, "cannot ask for free space");
+            return eng_refuse_io(home->open, GYRE_IO, errno, home->open->dirs[d].path,
+                                 "cannot ask for free space");
         for (uint32_t i = 0; i < home->n_dirs; i++) {
             if (fstat(home->fds[i], &other) == 0 && other.st_dev == own.st_dev) {
                 need += need_of(home, super, i);
@@ -219,10 +240,11 @@ static gyre_err check_room(const struct eng_home *home, const struct eng_superbl
             }
         }
         if (need > room)
-            return eng_refuse(home->open, GYRE_DISK_FULL,
-                              "%s: the file system has %" PRIu64 " MiB free and the store needs %" PRIu64 " MiB, %" PRIu64
-                              " MiB more: choose a smaller size, or free some space",
-                              home->open->dirs[d].path, room >> 20, need >> 20, ((need - room) >> 20) + 1);
+            return eng_refuse(
+                home->open, GYRE_DISK_FULL,
+                "%s: the file system has %" PRIu64 " MiB free and the store needs %" PRIu64
+                " MiB, %" PRIu64 " MiB more: choose a smaller size, or free some space",
+                home->open->dirs[d].path, room >> 20, need >> 20, ((need - room) >> 20) + 1);
     }
     return GYRE_OK;
 }
@@ -234,7 +256,8 @@ static gyre_err sync_dirs(const struct eng_home *home)
     for (uint32_t d = 0; d < home->n_dirs; d++) {
         gyre_err err = eng_sync_dir(home->fds[d]);
         if (err != GYRE_OK)
-            return eng_refuse_io(home->open, err, errno, home->open->dirs[d].path, "cannot make the directory durable");
+            return eng_refuse_io(home->open, err, errno, home->open->dirs[d].path,
+                                 "cannot make the directory durable");
     }
     return GYRE_OK;
 }
@@ -254,13 +277,15 @@ static void remove_data(const struct eng_home *home, const struct found *found)
 }
 
 /* Announces the store to be made. */
-static gyre_err write_mark(const struct eng_home *home, const struct eng_superblock *super, int *fd_out)
+static gyre_err write_mark(const struct eng_home *home, const struct eng_superblock *super,
+                           int *fd_out)
 {
     char *path;
     struct eng_superblock mark = *super;
     gyre_err err;
 
-    TRY(eng_home_open_file(home, home->main, ENG_NEW_VOLUME_NAME, O_RDWR | O_CREAT | O_TRUNC, fd_out, &path));
+    TRY(eng_home_open_file(home, home->main, ENG_NEW_VOLUME_NAME, O_RDWR | O_CREAT | O_TRUNC,
+                           fd_out, &path));
     eng_superblock_seal(&mark);
     err = eng_pwrite(*fd_out, &mark, sizeof mark, 0);
     if (err == GYRE_OK)
@@ -274,7 +299,8 @@ out:
     return err;
 }
 
-gyre_err eng_data_file_make(const struct eng_home *home, uint32_t dir, const struct eng_superblock *super, uint32_t stripe)
+gyre_err eng_data_file_make(const struct eng_home *home, uint32_t dir,
+                            const struct eng_superblock *super, uint32_t stripe)
 {
     struct eng_data_head head = eng_data_head_of(super, stripe);
     char name[ENG_NAME_MAX];
@@ -317,7 +343,9 @@ static gyre_err fill_volume(const struct eng_home *home, int fd, struct eng_supe
     TRY(eng_sync_data(fd));
 out:
     if (err != GYRE_OK)
-        err = eng_refuse(home->open, err, "%s/" ENG_NEW_VOLUME_NAME ": cannot write the file: %s: free some space, or look at the system log",
+        err = eng_refuse(home->open, err,
+                         "%s/" ENG_NEW_VOLUME_NAME
+                         ": cannot write the file: %s: free some space, or look at the system log",
                          home->open->dirs[home->main].path, gyre_err_text(err));
     return err;
 }
@@ -329,13 +357,15 @@ static gyre_err build(struct eng_home *home, struct eng_superblock *super, int f
 
     for (uint32_t i = 0; i < super->n_stripes; i++) {
         if (home->open->progress != NULL)
-            home->open->progress(home->open->progress_data, "making data files", i, super->n_stripes);
+            home->open->progress(home->open->progress_data, "making data files", i,
+                                 super->n_stripes);
         TRY(eng_data_file_make(home, super->stripes[i].data_dir, super, i));
     }
     TRY(sync_dirs(home));
     TRY(fill_volume(home, fd, super));
     if (renameat(dir_fd, ENG_NEW_VOLUME_NAME, dir_fd, ENG_VOLUME_NAME) != 0)
-        return eng_refuse_io(home->open, eng_err_of_errno(errno), errno, home->open->dirs[home->main].path,
+        return eng_refuse_io(home->open, eng_err_of_errno(errno), errno,
+                             home->open->dirs[home->main].path,
                              "cannot rename " ENG_NEW_VOLUME_NAME);
     TRY(sync_dirs(home));
     home->has_volume = true;
@@ -351,14 +381,16 @@ gyre_err eng_volume_make(struct eng_home *home, bool replace)
     gyre_err err;
 
     if (found == NULL)
-        return eng_refuse(home->open, GYRE_NO_MEMORY, "%s: out of memory: free some", home->open->dirs[0].path);
+        return eng_refuse(home->open, GYRE_NO_MEMORY, "%s: out of memory: free some",
+                          home->open->dirs[0].path);
     TRY(plan(home, &super));
     TRY(survey(home, found));
     if (!replace)
         TRY(check_leftovers(home, found));
     TRY(check_room(home, &super, found));
     TRY(write_mark(home, &super, &fd));
-    /* The old volume file goes last: until then the old store, though incomplete, is still refused rather than taken for a new one. */
+    /* The old volume file goes last: until then the old store, though incomplete, is still refused
+     * rather than taken for a new one. */
     remove_data(home, found);
     if (found->volume)
         unlinkat(home->fds[home->main], ENG_VOLUME_NAME, 0);

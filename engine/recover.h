@@ -1,5 +1,5 @@
-/* Making a stripe usable after opening: runtime state from segment table and directory, and documents
- * that the directory on disk does not know yet.
+/* Making a stripe usable after opening: runtime state from segment table and directory, and
+ * documents that the directory on disk does not know yet.
  *
  * Every number read is checked first; bytes that make no sense lead to misses, never to an error.
  *
@@ -12,15 +12,15 @@
 /* What the last process left. */
 enum eng_recovery {
     ENG_RECOVER_CLEAN,  /* it closed the store: header and directory are exact */
-    ENG_RECOVER_KILLED, /* it died, the system went on: the page cache kept the directory exact, the header is old */
-    ENG_RECOVER_POWER,  /* the system stopped: pages of directory and data are new or old, one by one */
+    ENG_RECOVER_KILLED, /* it died, the system went on: the page cache kept the directory exact, the
+                           header is old */
+    ENG_RECOVER_POWER, /* the system stopped: pages of directory and data are new or old, one by one
+                        */
 };
 
-/* Rebuilds the stripe's runtime state; rt->segments holds the header's segment table. With POWER the
- * announced segments are read whole, and intact documents newer than the header are found again.
- * NO_MEMORY. */
-GYRE_MUST_USE gyre_err eng_recover_stripe(struct eng_stripe *stripe, const struct eng_stripe_header *header,
-                                          enum eng_recovery how,
-                                          void (*progress)(void *data, const char *what, uint64_t done,
-                                                           uint64_t total),
-                                          void *data);
+/* Rebuilds the stripe's runtime state; rt->segments holds the header's segment table. With POWER
+ * the announced segments are read whole, and intact documents newer than the header are found
+ * again. NO_MEMORY. */
+GYRE_MUST_USE gyre_err eng_recover_stripe(
+    struct eng_stripe *stripe, const struct eng_stripe_header *header, enum eng_recovery how,
+    void (*progress)(void *data, const char *what, uint64_t done, uint64_t total), void *data);

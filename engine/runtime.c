@@ -51,7 +51,8 @@ uint64_t eng_runtime_bytes(const struct eng_superblock *super)
 }
 
 /* Makes the file, with all its pages, under a name that nobody uses. */
-static gyre_err make_file(const struct eng_superblock *super, const char *dir, uint64_t bytes, struct eng_runtime *rt)
+static gyre_err make_file(const struct eng_superblock *super, const char *dir, uint64_t bytes,
+                          struct eng_runtime *rt)
 {
     uint64_t nonce;
     uint64_t free_bytes;
@@ -60,11 +61,13 @@ static gyre_err make_file(const struct eng_superblock *super, const char *dir, u
 
     rt->fd = -1;
     TRY(eng_random_bytes(&nonce, sizeof nonce));
-    int len = snprintf(rt->path, sizeof rt->path, "%s/gyre-%02x%02x%02x%02x-%016llx.rt", dir, super->uuid[0], super->uuid[1],
-                       super->uuid[2], super->uuid[3], (unsigned long long)nonce);
+    int len = snprintf(rt->path, sizeof rt->path, "%s/gyre-%02x%02x%02x%02x-%016llx.rt", dir,
+                       super->uuid[0], super->uuid[1], super->uuid[2], super->uuid[3],
+                       (unsigned long long)nonce);
     if (len < 0 || (size_t)len >= sizeof rt->path)
         return GYRE_INVALID;
-    TRY(eng_open_regular(AT_FDCWD, rt->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600, &rt->fd));
+    TRY(eng_open_regular(AT_FDCWD, rt->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600,
+                         &rt->fd));
     TRY(eng_fs_space(rt->fd, &free_bytes, &size_bytes));
     if (free_bytes < bytes)
         err = GYRE_DISK_FULL;
@@ -78,7 +81,8 @@ out:
     return err;
 }
 
-static gyre_err init_stripe(const struct eng_superblock *super, struct eng_runtime *rt, uint32_t stripe)
+static gyre_err init_stripe(const struct eng_superblock *super, struct eng_runtime *rt,
+                            uint32_t stripe)
 {
     uint8_t *base = (uint8_t *)rt->head;
     struct eng_stripe_rt *state = (void *)(base + rt->head->stripe_off[stripe]);
@@ -87,12 +91,14 @@ static gyre_err init_stripe(const struct eng_superblock *super, struct eng_runti
 
     TRY(eng_mutex_init(&state->alloc_lock, ENG_RANK_ALLOC));
     TRY(eng_mutex_init(&state->clean_lock, ENG_RANK_CLEAN));
-    memset(base + rt->head->granule_off[stripe], 0xff, granules * sizeof(uint32_t)); /* ENG_NO_SLOT */
+    memset(base + rt->head->granule_off[stripe], 0xff,
+           granules * sizeof(uint32_t)); /* ENG_NO_SLOT */
 out:
     return err;
 }
 
-gyre_err eng_runtime_create(const struct eng_superblock *super, const char *shm_dir, const char *store_dir, struct eng_runtime *rt_out)
+gyre_err eng_runtime_create(const struct eng_superblock *super, const char *shm_dir,
+                            const char *store_dir, struct eng_runtime *rt_out)
 {
     struct eng_runtime_head head;
     gyre_err err = GYRE_DISK_FULL;

@@ -75,32 +75,37 @@ gyre_err eng_superblock_check(const struct eng_superblock *super, uint64_t volum
         return GYRE_NO_STORE;
     if (super->crc != superblock_crc(super))
         return GYRE_DAMAGED;
-    if (super->major != ENG_FORMAT_MAJOR || super->feature_incompat != 0 || super->feature_ro_compat != 0)
+    if (super->major != ENG_FORMAT_MAJOR || super->feature_incompat != 0 ||
+        super->feature_ro_compat != 0)
         return GYRE_INCOMPATIBLE;
     if (super->generation == 0 || super->volume_bytes != volume_bytes || !eng_layout_valid(super))
         return GYRE_DAMAGED;
     return GYRE_OK;
 }
 
-static bool ring_valid(const struct eng_ring_row *ring, const struct eng_superblock *super, uint32_t n_segments)
+static bool ring_valid(const struct eng_ring_row *ring, const struct eng_superblock *super,
+                       uint32_t n_segments)
 {
     if (ring->used == 0)
         return true;
-    if (ring->used != 1 || ring->pool >= super->n_pools || ring->kind > ENG_RING_M || ring->segment >= n_segments)
+    if (ring->used != 1 || ring->pool >= super->n_pools || ring->kind > ENG_RING_M ||
+        ring->segment >= n_segments)
         return false;
     uint64_t start = (uint64_t)ring->segment * super->segment_bytes;
-    return ring->cursor >= start && ring->cursor - start <= super->segment_bytes && eng_is_aligned(ring->cursor, ENG_UNIT);
+    return ring->cursor >= start && ring->cursor - start <= super->segment_bytes &&
+           eng_is_aligned(ring->cursor, ENG_UNIT);
 }
 
-gyre_err eng_stripe_header_check(const struct eng_stripe_header *header, const struct eng_superblock *super, uint32_t stripe)
+gyre_err eng_stripe_header_check(const struct eng_stripe_header *header,
+                                 const struct eng_superblock *super, uint32_t stripe)
 {
     uint32_t n_segments = super->stripes[stripe].n_segments;
 
-    if (header->magic != ENG_HEADER_MAGIC || header->crc != header_crc(header) || header->stripe != stripe ||
-        memcmp(header->uuid, super->uuid, sizeof header->uuid) != 0)
+    if (header->magic != ENG_HEADER_MAGIC || header->crc != header_crc(header) ||
+        header->stripe != stripe || memcmp(header->uuid, super->uuid, sizeof header->uuid) != 0)
         return GYRE_DAMAGED;
-    if (header->generation == 0 || header->clean > 1 || header->table_copy > 1 || header->n_horizon > ENG_HORIZON_ALL ||
-        header->serial_limit < header->serial_synced)
+    if (header->generation == 0 || header->clean > 1 || header->table_copy > 1 ||
+        header->n_horizon > ENG_HORIZON_ALL || header->serial_limit < header->serial_synced)
         return GYRE_DAMAGED;
     for (uint32_t i = 0; i < header->n_horizon && i < ENG_HORIZON; i++)
         if (header->horizon[i] >= n_segments)
@@ -116,7 +121,8 @@ uint32_t eng_segment_table_crc(const struct eng_segment_row *rows, uint32_t n_se
     return eng_crc32c(0, rows, (size_t)n_segments * sizeof *rows);
 }
 
-gyre_err eng_segment_table_check(const struct eng_segment_row *rows, uint32_t n_segments, uint32_t crc)
+gyre_err eng_segment_table_check(const struct eng_segment_row *rows, uint32_t n_segments,
+                                 uint32_t crc)
 {
     if (eng_segment_table_crc(rows, n_segments) != crc)
         return GYRE_DAMAGED;
@@ -146,7 +152,8 @@ struct eng_data_head eng_data_head_of(const struct eng_superblock *super, uint32
     return head;
 }
 
-gyre_err eng_data_head_check(const struct eng_data_head *head, const struct eng_superblock *super, uint32_t stripe)
+gyre_err eng_data_head_check(const struct eng_data_head *head, const struct eng_superblock *super,
+                             uint32_t stripe)
 {
     if (head->magic != ENG_DATA_MAGIC || head->crc != head_crc(head))
         return GYRE_DAMAGED;
@@ -154,7 +161,8 @@ gyre_err eng_data_head_check(const struct eng_data_head *head, const struct eng_
         return GYRE_INCOMPATIBLE;
     if (memcmp(head->uuid, super->uuid, sizeof head->uuid) != 0 || head->stripe != stripe)
         return GYRE_FOREIGN;
-    if (head->segment_bytes != super->segment_bytes || head->n_segments != super->stripes[stripe].n_segments)
+    if (head->segment_bytes != super->segment_bytes ||
+        head->n_segments != super->stripes[stripe].n_segments)
         return GYRE_DAMAGED;
     return GYRE_OK;
 }

@@ -23,7 +23,8 @@
 
 /* ---- Looking around ---- */
 
-/* Shares of the hash's range follow the stripes' sizes, so that all of them turn over at the same pace. */
+/* Shares of the hash's range follow the stripes' sizes, so that all of them turn over at the same
+ * pace. */
 struct eng_stripe *eng_stripe_of(struct eng_store *store, uint64_t hash)
 {
     uint32_t low = 0;
@@ -45,7 +46,8 @@ struct eng_stripe *eng_stripe_of(struct eng_store *store, uint64_t hash)
 
 void eng_store_ref(struct eng_store *store)
 {
-    atomic_fetch_add_explicit(&store->refs, 1, memory_order_relaxed); /* the caller has one already */
+    atomic_fetch_add_explicit(&store->refs, 1,
+                              memory_order_relaxed); /* the caller has one already */
 }
 
 /* ---- Taking apart ---- */
@@ -88,13 +90,14 @@ gyre_err eng_store_close(struct eng_store *store, bool clean)
 
 /* ---- Putting together ---- */
 
-/* Another opener's runtime segment is of no use once nobody holds the lock; it goes if it still is the file that was noted. */
+/* Another opener's runtime segment is of no use once nobody holds the lock; it goes if it still is
+ * the file that was noted. */
 static void remove_stale_runtime(const struct eng_lock_note *note)
 {
     struct stat status;
 
-    if (note->rt_path[0] == '/' && lstat(note->rt_path, &status) == 0 && S_ISREG(status.st_mode) && status.st_dev == note->rt_dev &&
-        status.st_ino == note->rt_ino)
+    if (note->rt_path[0] == '/' && lstat(note->rt_path, &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_dev == note->rt_dev && status.st_ino == note->rt_ino)
         unlink(note->rt_path);
 }
 
@@ -105,8 +108,9 @@ static bool is_same_boot(const struct eng_store *store, const struct eng_lock_no
     char boot[40];
 
     eng_boot_text(boot);
-    return boot[0] != '\0' && strcmp(boot, note->boot_id) == 0 && fstat(store->volume_fd, &status) == 0 &&
-           status.st_dev == note->volume_dev && status.st_ino == note->volume_ino;
+    return boot[0] != '\0' && strcmp(boot, note->boot_id) == 0 &&
+           fstat(store->volume_fd, &status) == 0 && status.st_dev == note->volume_dev &&
+           status.st_ino == note->volume_ino;
 }
 
 static gyre_err write_note(const struct eng_store *store, const struct eng_open *open)
@@ -126,7 +130,8 @@ static gyre_err write_note(const struct eng_store *store, const struct eng_open 
         note.rt_ino = status.st_ino;
     }
     resolved = realpath(store->rt.path, NULL);
-    if (resolved != NULL && strlen(resolved) < sizeof note.rt_path && strchr(resolved, '\n') == NULL)
+    if (resolved != NULL && strlen(resolved) < sizeof note.rt_path &&
+        strchr(resolved, '\n') == NULL)
         memcpy(note.rt_path, resolved, strlen(resolved) + 1);
     free(resolved);
     err = eng_lockfile_write(store->lock, &note);
@@ -143,9 +148,11 @@ static gyre_err make_runtime(struct eng_store *store, const struct eng_home *hom
 
     if (err != GYRE_OK)
         return eng_refuse(home->open, err,
-                          "%s: no room for the runtime segment of %llu MiB, neither in " SHM_DIR " nor here: %s: free some space in one "
+                          "%s: no room for the runtime segment of %llu MiB, neither in " SHM_DIR
+                          " nor here: %s: free some space in one "
                           "of them",
-                          dir, (unsigned long long)(eng_runtime_bytes(&store->super) >> 20) + 1, gyre_err_text(err));
+                          dir, (unsigned long long)(eng_runtime_bytes(&store->super) >> 20) + 1,
+                          gyre_err_text(err));
     store->process_index = 0;
     store->process = (struct eng_process *)(void *)(base + store->rt.head->process_off);
     atomic_store_explicit(&store->process->pid, (uint32_t)getpid(), memory_order_relaxed);
@@ -160,7 +167,8 @@ static gyre_err make_runtime(struct eng_store *store, const struct eng_home *hom
     return GYRE_OK;
 }
 
-static gyre_err open_stripe(struct eng_store *store, const struct eng_open *open, uint32_t index, bool same_boot)
+static gyre_err open_stripe(struct eng_store *store, const struct eng_open *open, uint32_t index,
+                            bool same_boot)
 {
     struct eng_stripe *stripe = &store->stripes[index];
     struct eng_stripe_header header;
@@ -169,7 +177,8 @@ static gyre_err open_stripe(struct eng_store *store, const struct eng_open *open
     err = eng_header_read(store->volume_fd, &store->super, index, &header, stripe->rt->segments);
     if (err == GYRE_DAMAGED)
         return eng_refuse(open, err,
-                          "%s: both copies of the header of stripe %u are damaged: put a good copy of the file back, or start anew with "
+                          "%s: both copies of the header of stripe %u are damaged: put a good copy "
+                          "of the file back, or start anew with "
                           "--reset",
                           store->volume_path, index);
     if (err != GYRE_OK)
@@ -177,10 +186,13 @@ static gyre_err open_stripe(struct eng_store *store, const struct eng_open *open
     stripe->header_generation = header.generation;
     stripe->serial_synced = header.serial_synced;
     TRY(eng_slabs_create(&stripe->slabs));
-    enum eng_recovery how = header.clean ? ENG_RECOVER_CLEAN : same_boot ? ENG_RECOVER_KILLED : ENG_RECOVER_POWER;
+    enum eng_recovery how = header.clean ? ENG_RECOVER_CLEAN
+                            : same_boot  ? ENG_RECOVER_KILLED
+                                         : ENG_RECOVER_POWER;
     err = eng_recover_stripe(stripe, &header, how, open->progress, open->progress_data);
     if (err != GYRE_OK)
-        return eng_refuse(open, err, "%s: cannot be recovered: %s: free memory and try again", stripe->path, gyre_err_text(err));
+        return eng_refuse(open, err, "%s: cannot be recovered: %s: free memory and try again",
+                          stripe->path, gyre_err_text(err));
 out:
     return err;
 }
@@ -191,7 +203,8 @@ static gyre_err mark_open(struct eng_store *store, const struct eng_open *open)
     gyre_err err = eng_sync_store(store, false);
 
     if (err != GYRE_OK)
-        return eng_refuse_io(open, err, errno, store->volume_path, "cannot write the stripe headers");
+        return eng_refuse_io(open, err, errno, store->volume_path,
+                             "cannot write the stripe headers");
     return err;
 }
 
@@ -201,9 +214,11 @@ static gyre_err open_locked(struct eng_store *store, struct eng_home *home)
     struct eng_lock_note note;
     gyre_err err;
 
-    TRY(eng_home_look(home)); /* another process may have made or removed a store before we had the lock */
+    TRY(eng_home_look(
+        home)); /* another process may have made or removed a store before we had the lock */
     if (!home->has_volume && !open->may_create && !open->reset)
-        return eng_refuse(open, GYRE_NO_STORE, "%s: there is no store here: check the path, or let a new store be made",
+        return eng_refuse(open, GYRE_NO_STORE,
+                          "%s: there is no store here: check the path, or let a new store be made",
                           open->dirs[0].path);
     eng_lockfile_read(store->lock, &note);
     if (open->reset)
@@ -219,7 +234,8 @@ static gyre_err open_locked(struct eng_store *store, struct eng_home *home)
     TRY(write_note(store, open));
     TRY(mark_open(store, open));
     if (home->has_volume)
-        unlinkat(home->fds[home->main], ENG_NEW_VOLUME_NAME, 0); /* of a making that ended halfway before a store was put here */
+        unlinkat(home->fds[home->main], ENG_NEW_VOLUME_NAME,
+                 0); /* of a making that ended halfway before a store was put here */
 out:
     return err;
 }
@@ -246,7 +262,8 @@ gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_ou
     store->rt.fd = -1;
     store->sync_interval_ms = open->sync_interval_ms;
     if (!home.has_volume && !open->may_create && !open->reset) {
-        err = eng_refuse(open, GYRE_NO_STORE, "%s: there is no store here: check the path, or let a new store be made",
+        err = eng_refuse(open, GYRE_NO_STORE,
+                         "%s: there is no store here: check the path, or let a new store be made",
                          open->dirs[0].path);
         goto out;
     }
@@ -260,7 +277,9 @@ gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_ou
     TRY(open_locked(store, &home));
     err = eng_keeper_start(store);
     if (err != GYRE_OK)
-        err = eng_refuse(open, err, "%s: cannot start a thread: raise the limit on processes (ulimit -u)", open->dirs[0].path);
+        err = eng_refuse(open, err,
+                         "%s: cannot start a thread: raise the limit on processes (ulimit -u)",
+                         open->dirs[0].path);
 out:
     eng_home_close(&home);
     if (err != GYRE_OK)

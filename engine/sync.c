@@ -15,8 +15,8 @@
 #include "engine/runs.h"
 #include "engine/slab.h"
 
-/* Bytes a header announces beyond what is in use, and the fewest segments a ring. A larger horizon means fewer forced headers and more
- * to read after a power loss. */
+/* Bytes a header announces beyond what is in use, and the fewest segments a ring. A larger horizon
+ * means fewer forced headers and more to read after a power loss. */
 #define AHEAD_BYTES (UINT64_C(1) << 30)
 #define AHEAD_MIN 4
 #define AHEAD_MAX 32
@@ -48,7 +48,8 @@ static void must_announce(struct horizon *horizon, uint32_t segment)
         horizon->all = true;
 }
 
-/* What can be written without another ring movement: clean runs, extents handed out, where the hands are. */
+/* What can be written without another ring movement: clean runs, extents handed out, where the
+ * hands are. */
 static void announce_in_use(const struct eng_stripe *stripe, struct horizon *horizon)
 {
     const struct eng_stripe_rt *rt = stripe->rt;
@@ -74,7 +75,8 @@ static void announce_ahead(const struct eng_stripe *stripe, struct horizon *hori
 
     for (uint32_t pool = stripe->store->super.n_pools; pool-- > 0;) {
         uint32_t next[AHEAD_MAX];
-        size_t n = eng_ring_ahead_locked(stripe, (uint8_t)pool, next, pool == ENG_POOL_MAIN ? max : AHEAD_MIN);
+        size_t n = eng_ring_ahead_locked(stripe, (uint8_t)pool, next,
+                                         pool == ENG_POOL_MAIN ? max : AHEAD_MIN);
         for (size_t i = 0; i < n && announce(horizon, next[i]); i++) {
         }
     }
@@ -103,11 +105,14 @@ static void fill_file_identity(const struct eng_stripe *stripe, struct eng_strip
         return;
     header->data_bytes = (uint64_t)status.st_size;
     header->data_inode = status.st_ino;
-    header->data_ctime_ns = (uint64_t)status.st_ctim.tv_sec * 1000000000 + (uint64_t)status.st_ctim.tv_nsec;
+    header->data_ctime_ns =
+        (uint64_t)status.st_ctim.tv_sec * 1000000000 + (uint64_t)status.st_ctim.tv_nsec;
 }
 
-/* Writes a header for `serial_synced` and makes it durable before any ring may rely on it. `keep`: segments that stay announced. */
-static gyre_err write_header_locked(struct eng_stripe *stripe, uint64_t serial_synced, const struct horizon *keep, bool clean)
+/* Writes a header for `serial_synced` and makes it durable before any ring may rely on it. `keep`:
+ * segments that stay announced. */
+static gyre_err write_header_locked(struct eng_stripe *stripe, uint64_t serial_synced,
+                                    const struct horizon *keep, bool clean)
 {
     struct eng_stripe_rt *rt = stripe->rt;
     struct eng_stripe_header header;
@@ -116,7 +121,8 @@ static gyre_err write_header_locked(struct eng_stripe *stripe, uint64_t serial_s
 
     announce_in_use(stripe, &horizon);
     if (horizon.all)
-        horizon.n = 0; /* the header says "all"; the list is kept for the rings, which look up what they enter next */
+        horizon.n = 0; /* the header says "all"; the list is kept for the rings, which look up what
+                          they enter next */
     announce_ahead(stripe, &horizon);
     memset(&header, 0, sizeof header);
     header.serial_synced = serial_synced;
@@ -128,7 +134,8 @@ static gyre_err write_header_locked(struct eng_stripe *stripe, uint64_t serial_s
     if (clean)
         fill_file_identity(stripe, &header);
     int fd = stripe->store->volume_fd;
-    TRY(eng_header_write(fd, &stripe->store->super, stripe->index, &header, rt->segments, &stripe->header_generation));
+    TRY(eng_header_write(fd, &stripe->store->super, stripe->index, &header, rt->segments,
+                         &stripe->header_generation));
     GYRE_STEP("sync.header.written");
     TRY(eng_sync_data(fd));
     GYRE_STEP("sync.header.durable");
@@ -153,7 +160,8 @@ gyre_err eng_horizon_extend_locked(struct eng_stripe *stripe)
 
 static gyre_err sync_directory(const struct eng_stripe *stripe)
 {
-    size_t len = (size_t)eng_align_up((uint64_t)stripe->n_buckets * sizeof(struct eng_bucket), ENG_PAGE);
+    size_t len =
+        (size_t)eng_align_up((uint64_t)stripe->n_buckets * sizeof(struct eng_bucket), ENG_PAGE);
 
     return msync(stripe->buckets, len, MS_SYNC) == 0 ? GYRE_OK : eng_err_of_errno(errno);
 }
@@ -175,7 +183,8 @@ static struct hands note_hands(const struct eng_stripe *stripe)
 }
 
 /* Announces what the hands have passed since: it may be full of documents already. */
-static void announce_passed(const struct eng_stripe *stripe, const struct hands *before, struct horizon *horizon)
+static void announce_passed(const struct eng_stripe *stripe, const struct hands *before,
+                            struct horizon *horizon)
 {
     const struct eng_stripe_rt *rt = stripe->rt;
 
@@ -183,8 +192,11 @@ static void announce_passed(const struct eng_stripe *stripe, const struct hands 
         const struct eng_ring *ring = &rt->rings[pool];
         if (ring->n_segments == 0)
             continue;
-        uint32_t at = before->segment[pool] != ENG_NO_SEGMENT ? before->segment[pool] : rt->segments[ring->tail_segment].successor;
-        for (uint32_t i = 0; i < ring->n_segments && at < stripe->n_segments && at != ring->hand_segment; i++) {
+        uint32_t at = before->segment[pool] != ENG_NO_SEGMENT
+                          ? before->segment[pool]
+                          : rt->segments[ring->tail_segment].successor;
+        for (uint32_t i = 0;
+             i < ring->n_segments && at < stripe->n_segments && at != ring->hand_segment; i++) {
             must_announce(horizon, at);
             at = rt->segments[at].successor;
         }
@@ -201,7 +213,8 @@ static gyre_err sync_once(struct eng_stripe *stripe, bool clean)
 
     if (clean)
         eng_slabs_retire(stripe);
-    /* From here on documents newer than `serial` go to what is in use now, and to what the hands enter. */
+    /* From here on documents newer than `serial` go to what is in use now, and to what the hands
+     * enter. */
     eng_alloc_lock(stripe);
     serial = stripe->rt->serial;
     units = stripe->rt->written_units;
@@ -217,7 +230,8 @@ static gyre_err sync_once(struct eng_stripe *stripe, bool clean)
     announce_passed(stripe, &hands, &written);
     err = write_header_locked(stripe, serial, &written, clean);
     if (err == GYRE_OK)
-        stripe->rt->written_units -= units < stripe->rt->written_units ? units : stripe->rt->written_units;
+        stripe->rt->written_units -=
+            units < stripe->rt->written_units ? units : stripe->rt->written_units;
     eng_alloc_unlock(stripe);
     if (err == GYRE_OK)
         ENG_COUNT(stripe->store, syncs, 1);
@@ -227,12 +241,15 @@ out:
 
 gyre_err eng_sync_stripe(struct eng_stripe *stripe, bool clean)
 {
-    uint64_t before = atomic_load_explicit(&stripe->syncs_begun, memory_order_acquire); /* Pairs with A */
+    uint64_t before =
+        atomic_load_explicit(&stripe->syncs_begun, memory_order_acquire); /* Pairs with A */
     gyre_err err = GYRE_OK;
 
     eng_lock_acquire(&stripe->sync_lock);
-    if (clean || stripe->sync_done <= before) { /* else one that began after this call has done it all */
-        uint64_t number = atomic_fetch_add_explicit(&stripe->syncs_begun, 1, memory_order_acq_rel) + 1; /* A */
+    if (clean ||
+        stripe->sync_done <= before) { /* else one that began after this call has done it all */
+        uint64_t number =
+            atomic_fetch_add_explicit(&stripe->syncs_begun, 1, memory_order_acq_rel) + 1; /* A */
         err = sync_once(stripe, clean);
         if (err == GYRE_OK)
             stripe->sync_done = number;

@@ -12,9 +12,9 @@
 /* Makes everything committed before the call durable, all stripes. `clean`: nothing will be written
  * after it, and the next opening need not recover. IO, DISK_FULL. */
 GYRE_MUST_USE gyre_err eng_sync_store(struct eng_store *store, bool clean);
-/* The same for one stripe: the newest serial is noted, then data, then directory, then segment table
- * and header reach the disk, in this order, so that an entry covered by a header points at durable
- * bytes. Calls that wait for each other share one pass. */
+/* The same for one stripe: the newest serial is noted, then data, then directory, then segment
+ * table and header reach the disk, in this order, so that an entry covered by a header points at
+ * durable bytes. Calls that wait for each other share one pass. */
 GYRE_MUST_USE gyre_err eng_sync_stripe(struct eng_stripe *stripe, bool clean);
 
 /* Called with the alloc lock held before a ring enters a segment that the last header does not

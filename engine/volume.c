@@ -20,7 +20,8 @@
 /* ---- The volume file ---- */
 
 /* Both copies were read; picks the newest that is valid. */
-static gyre_err pick_superblock(const struct eng_open *open, const char *path, const struct eng_superblock copies[2],
+static gyre_err pick_superblock(const struct eng_open *open, const char *path,
+                                const struct eng_superblock copies[2],
                                 struct eng_superblock *super_out)
 {
     gyre_err errs[2];
@@ -28,21 +29,28 @@ static gyre_err pick_superblock(const struct eng_open *open, const char *path, c
     for (unsigned i = 0; i < 2; i++)
         errs[i] = eng_superblock_check(&copies[i], copies[i].volume_bytes);
     if (errs[0] == GYRE_OK || errs[1] == GYRE_OK) {
-        unsigned newer = errs[1] == GYRE_OK && (errs[0] != GYRE_OK || copies[1].generation > copies[0].generation);
+        unsigned newer = errs[1] == GYRE_OK &&
+                         (errs[0] != GYRE_OK || copies[1].generation > copies[0].generation);
         *super_out = copies[newer];
         return GYRE_OK;
     }
     for (unsigned i = 0; i < 2; i++) {
         if (errs[i] == GYRE_INCOMPATIBLE)
             return eng_refuse(open, GYRE_INCOMPATIBLE,
-                              "%s: was written in format %u.%u and this program reads format %u: use the program that wrote it, or start "
+                              "%s: was written in format %u.%u and this program reads format %u: "
+                              "use the program that wrote it, or start "
                               "anew with --reset",
                               path, copies[i].major, copies[i].minor, ENG_FORMAT_MAJOR);
     }
     if (errs[0] == GYRE_NO_STORE && errs[1] == GYRE_NO_STORE)
-        return eng_refuse(open, GYRE_DAMAGED, "%s: is not a Gyre volume: put the right file back, or start anew with --reset", path);
-    return eng_refuse(open, GYRE_DAMAGED, "%s: both copies of the superblock are damaged: put a good copy of the file back, or start "
-                      "anew with --reset", path);
+        return eng_refuse(
+            open, GYRE_DAMAGED,
+            "%s: is not a Gyre volume: put the right file back, or start anew with --reset", path);
+    return eng_refuse(
+        open, GYRE_DAMAGED,
+        "%s: both copies of the superblock are damaged: put a good copy of the file back, or start "
+        "anew with --reset",
+        path);
 }
 
 static gyre_err read_superblock(struct eng_store *store, const struct eng_open *open)
@@ -54,27 +62,32 @@ static gyre_err read_superblock(struct eng_store *store, const struct eng_open *
 
     TRY(eng_file_size(store->volume_fd, &bytes));
     if (bytes < sizeof copies)
-        return eng_refuse(open, GYRE_DAMAGED,
-                          "%s: is only %" PRIu64 " bytes long and has no superblock: put a good copy back, or start anew with --reset", path,
-                          bytes);
+        return eng_refuse(
+            open, GYRE_DAMAGED,
+            "%s: is only %" PRIu64
+            " bytes long and has no superblock: put a good copy back, or start anew with --reset",
+            path, bytes);
     err = eng_pread(store->volume_fd, copies, sizeof copies, 0);
     if (err != GYRE_OK)
         return eng_refuse_io(open, err, errno, path, "cannot read the superblock");
     TRY(pick_superblock(open, path, copies, &store->super));
     if (store->super.volume_bytes != bytes)
         return eng_refuse(open, GYRE_DAMAGED,
-                          "%s: is %" PRIu64 " bytes long instead of %" PRIu64 ": put a good copy back, or start anew with --reset", path,
-                          bytes, store->super.volume_bytes);
+                          "%s: is %" PRIu64 " bytes long instead of %" PRIu64
+                          ": put a good copy back, or start anew with --reset",
+                          path, bytes, store->super.volume_bytes);
 out:
     return err;
 }
 
 static gyre_err map_volume(struct eng_store *store, const struct eng_open *open)
 {
-    void *base = mmap(NULL, store->super.volume_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, store->volume_fd, 0);
+    void *base = mmap(NULL, store->super.volume_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                      store->volume_fd, 0);
 
     if (base == MAP_FAILED)
-        return eng_refuse_io(open, eng_err_of_errno(errno), errno, store->volume_path, "cannot map the file");
+        return eng_refuse_io(open, eng_err_of_errno(errno), errno, store->volume_path,
+                             "cannot map the file");
     store->volume = base;
     return GYRE_OK;
 }
@@ -88,29 +101,38 @@ static const char *uuid_text(const uint8_t uuid[16], char text[33])
     return text;
 }
 
-static gyre_err refuse_head(const struct eng_store *store, const struct eng_open *open, const struct eng_stripe *stripe,
-                            const struct eng_data_head *head, gyre_err err)
+static gyre_err refuse_head(const struct eng_store *store, const struct eng_open *open,
+                            const struct eng_stripe *stripe, const struct eng_data_head *head,
+                            gyre_err err)
 {
     char found[33];
     char expected[33];
 
     if (err == GYRE_INCOMPATIBLE)
         return eng_refuse(open, err,
-                          "%s: was written in format %u.%u and this program reads format %u: use the program that wrote it, or start anew "
+                          "%s: was written in format %u.%u and this program reads format %u: use "
+                          "the program that wrote it, or start anew "
                           "with --reset",
                           stripe->path, head->major, head->minor, ENG_FORMAT_MAJOR);
     if (err == GYRE_FOREIGN && memcmp(head->uuid, store->super.uuid, sizeof head->uuid) == 0)
-        return eng_refuse(open, err, "%s: is data file %u of this store, not %u: give the files their own names back", stripe->path,
-                          head->stripe, stripe->index);
+        return eng_refuse(
+            open, err,
+            "%s: is data file %u of this store, not %u: give the files their own names back",
+            stripe->path, head->stripe, stripe->index);
     if (err == GYRE_FOREIGN)
         return eng_refuse(open, err,
-                          "%s: belongs to another store (uuid %s, expected %s): put the right file back, or start anew with --reset",
-                          stripe->path, uuid_text(head->uuid, found), uuid_text(store->super.uuid, expected));
-    return eng_refuse(open, err, "%s: its first page is damaged: put a good copy of the file back, or start anew with --reset",
+                          "%s: belongs to another store (uuid %s, expected %s): put the right file "
+                          "back, or start anew with --reset",
+                          stripe->path, uuid_text(head->uuid, found),
+                          uuid_text(store->super.uuid, expected));
+    return eng_refuse(open, err,
+                      "%s: its first page is damaged: put a good copy of the file back, or start "
+                      "anew with --reset",
                       stripe->path);
 }
 
-static gyre_err check_data_file(const struct eng_store *store, const struct eng_open *open, const struct eng_stripe *stripe)
+static gyre_err check_data_file(const struct eng_store *store, const struct eng_open *open,
+                                const struct eng_stripe *stripe)
 {
     uint64_t expected = eng_data_file_bytes(&store->super, stripe->index);
     struct eng_data_head head;
@@ -120,7 +142,8 @@ static gyre_err check_data_file(const struct eng_store *store, const struct eng_
     TRY(eng_file_size(stripe->fd, &bytes));
     if (bytes < sizeof head)
         return eng_refuse(open, GYRE_DAMAGED,
-                          "%s: is %" PRIu64 " bytes long instead of %" PRIu64 ": put a good copy back, or start anew with --reset",
+                          "%s: is %" PRIu64 " bytes long instead of %" PRIu64
+                          ": put a good copy back, or start anew with --reset",
                           stripe->path, bytes, expected);
     err = eng_pread(stripe->fd, &head, sizeof head, 0);
     if (err != GYRE_OK)
@@ -130,25 +153,29 @@ static gyre_err check_data_file(const struct eng_store *store, const struct eng_
         return refuse_head(store, open, stripe, &head, err);
     if (bytes != expected)
         return eng_refuse(open, GYRE_DAMAGED,
-                          "%s: is %" PRIu64 " bytes long instead of %" PRIu64 ": put a good copy back, or start anew with --reset",
+                          "%s: is %" PRIu64 " bytes long instead of %" PRIu64
+                          ": put a good copy back, or start anew with --reset",
                           stripe->path, bytes, expected);
 out:
     return err;
 }
 
 /* A lost file that may be replaced: its documents become misses, and its index starts empty. */
-static gyre_err replace_data_file(struct eng_store *store, const struct eng_home *home, uint32_t index, uint32_t *dir_out)
+static gyre_err replace_data_file(struct eng_store *store, const struct eng_home *home,
+                                  uint32_t index, uint32_t *dir_out)
 {
     const struct eng_stripe_row *row = &store->super.stripes[index];
     gyre_err err;
 
     *dir_out = row->data_dir < home->n_dirs ? row->data_dir : home->main;
-    memset(store->volume + row->directory_off, 0, (size_t)row->n_buckets * sizeof(struct eng_bucket));
+    memset(store->volume + row->directory_off, 0,
+           (size_t)row->n_buckets * sizeof(struct eng_bucket));
     err = eng_header_init(store->volume_fd, &store->super, index);
     if (err == GYRE_OK)
         err = eng_sync_data(store->volume_fd);
     if (err != GYRE_OK)
-        return eng_refuse_io(home->open, err, errno, store->volume_path, "cannot clear the index of a lost data file");
+        return eng_refuse_io(home->open, err, errno, store->volume_path,
+                             "cannot clear the index of a lost data file");
     return eng_data_file_make(home, *dir_out, &store->super, index);
 }
 
@@ -163,7 +190,8 @@ static gyre_err open_data_file(struct eng_store *store, const struct eng_home *h
     if (!eng_home_find(home, name, store->super.stripes[index].data_dir, &dir)) {
         if (!home->open->replace_lost)
             return eng_refuse(home->open, GYRE_DAMAGED,
-                              "%s: data file %s of this store is in none of the data directories: name its directory, put the file back, or "
+                              "%s: data file %s of this store is in none of the data directories: "
+                              "name its directory, put the file back, or "
                               "start anew with --reset",
                               store->volume_path, name);
         TRY(replace_data_file(store, home, index, &dir));
@@ -177,10 +205,12 @@ out:
 static gyre_err map_data(struct eng_store *store, const struct eng_open *open, uint32_t index)
 {
     struct eng_stripe *stripe = &store->stripes[index];
-    void *base = mmap(NULL, stripe->area_bytes, PROT_READ, MAP_SHARED, stripe->fd, (off_t)ENG_DATA_START);
+    void *base =
+        mmap(NULL, stripe->area_bytes, PROT_READ, MAP_SHARED, stripe->fd, (off_t)ENG_DATA_START);
 
     if (base == MAP_FAILED)
-        return eng_refuse_io(open, eng_err_of_errno(errno), errno, stripe->path, "cannot map the file");
+        return eng_refuse_io(open, eng_err_of_errno(errno), errno, stripe->path,
+                             "cannot map the file");
     stripe->data = base;
     return GYRE_OK;
 }
@@ -197,12 +227,14 @@ static void describe_stripe(struct eng_store *store, uint32_t index)
     stripe->segment_units = store->super.segment_bytes >> ENG_UNIT_SHIFT;
     stripe->n_buckets = row->n_buckets;
     stripe->n_segments = row->n_segments;
-    stripe->crc_seed = eng_crc32c(eng_crc32c(0, store->super.uuid, sizeof store->super.uuid), &index, sizeof index);
+    stripe->crc_seed = eng_crc32c(eng_crc32c(0, store->super.uuid, sizeof store->super.uuid),
+                                  &index, sizeof index);
     stripe->buckets = (struct eng_bucket *)(void *)(store->volume + row->directory_off);
     store->stripe_end[index] = (index > 0 ? store->stripe_end[index - 1] : 0) + row->n_segments;
 }
 
-/* A look-up must not wait for the disk, so the directories come in now and stay if the system lets them. */
+/* A look-up must not wait for the disk, so the directories come in now and stay if the system lets
+ * them. */
 static bool keep_directories(const struct eng_store *store)
 {
     bool locked = true;
@@ -221,7 +253,8 @@ gyre_err eng_volume_open(struct eng_store *store, const struct eng_home *home)
     gyre_err err;
 
     store->volume_fd = -1;
-    TRY(eng_home_open_file(home, home->main, ENG_VOLUME_NAME, O_RDWR, &store->volume_fd, &store->volume_path));
+    TRY(eng_home_open_file(home, home->main, ENG_VOLUME_NAME, O_RDWR, &store->volume_fd,
+                           &store->volume_path));
     TRY(read_superblock(store, home->open));
     TRY(map_volume(store, home->open));
     store->n_stripes = store->super.n_stripes;
