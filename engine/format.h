@@ -1,17 +1,20 @@
-/* What a store looks like on disk: every structure with its offsets, and the checks that decide whether bytes are one.
+/* What a store looks like on disk: every structure with its offsets, and the checks that decide
+ * whether bytes are one.
  *
- * A store is one volume file (superblocks, stripe headers, segment tables, directories, ban table), one data file per stripe, a lock file
- * and a runtime segment (engine/runtime.h, never trusted across a reboot). All integers are little-endian; only little-endian machines
- * are supported, so the structures below are the bytes themselves. Every structure that is read back carries a CRC-32C and every count
- * and length in it is checked before use.
+ * A store is one volume file (superblocks, stripe headers, segment tables, directories, ban table),
+ * one data file per stripe, a lock file and a runtime segment (engine/runtime.h, never trusted
+ * across a reboot). All integers are little-endian; only little-endian machines are supported, so
+ * the structures below are the bytes themselves. Every structure that is read back carries a
+ * CRC-32C and every count and length in it is checked before use.
  *
  * Volume file, in pages of 4096 bytes:
  *   page 0      superblock A          page 1      superblock B
  *   then per stripe: header A, header B, one page each
  *   then per stripe: segment table A, B, whole pages each
- *   then the ban table, then per stripe the directory: buckets of 64 bytes, starting on a 2 MiB boundary
- * Data file of a stripe: one page of identity (struct eng_data_head), zeros up to `segment area`, then n_segments segments. Document offsets
- * count from the start of the segment area, which begins at ENG_DATA_START.
+ *   then the ban table, then per stripe the directory: buckets of 64 bytes, starting on a 2 MiB
+ * boundary Data file of a stripe: one page of identity (struct eng_data_head), zeros up to `segment
+ * area`, then n_segments segments. Document offsets count from the start of the segment area, which
+ * begins at ENG_DATA_START.
  *
  * What makes and checks these is in engine/seal.h.
  */
@@ -23,7 +26,8 @@
 #define ENG_PAGE 4096u
 #define ENG_UNIT 128u /* granularity of document offsets and lengths */
 #define ENG_UNIT_SHIFT 7
-#define ENG_DATA_START (UINT64_C(2) << 20) /* first segment's offset in a data file: keeps segments 2 MiB aligned */
+#define ENG_DATA_START \
+    (UINT64_C(2) << 20) /* first segment's offset in a data file: keeps segments 2 MiB aligned */
 #define ENG_MAX_STRIPES 64
 #define ENG_MAX_POOLS 16
 #define ENG_MAX_SEGMENTS 4096
@@ -31,8 +35,8 @@
 #define ENG_MAX_SEGMENT (UINT64_C(1) << 30)
 #define ENG_HORIZON 64
 #define ENG_HORIZON_ALL (ENG_HORIZON + 1)
-#define ENG_BIG_BODY (64u << 10)  /* bodies from here up are PART documents behind a HEAD */
-#define ENG_CHUNK (256u << 10)    /* a PART keeps one CRC per chunk of this many bytes */
+#define ENG_BIG_BODY (64u << 10) /* bodies from here up are PART documents behind a HEAD */
+#define ENG_CHUNK (256u << 10)   /* a PART keeps one CRC per chunk of this many bytes */
 #define ENG_BUCKET_ENTRIES 7
 #define ENG_NO_SEGMENT UINT32_MAX
 
@@ -49,8 +53,9 @@ enum eng_ring_kind { ENG_RING_S = 0, ENG_RING_M = 1 };
 
 /* A pool: a class of documents with segments of its own. 48 bytes. */
 struct eng_pool_row {
-    char name[16];   /* zero padded; empty: the pool does not exist */
-    uint64_t epoch;  /* mixed into the key hash and kept in each document; raising it purges the pool */
+    char name[16]; /* zero padded; empty: the pool does not exist */
+    uint64_t
+        epoch; /* mixed into the key hash and kept in each document; raising it purges the pool */
     uint64_t max_bytes;
     uint32_t min_segments; /* per stripe */
     uint32_t max_segments;
@@ -68,8 +73,8 @@ struct eng_stripe_row {
     uint32_t data_dir; /* which of the configured directories it was made in; a hint only */
 };
 
-/* Superblock: one page, written to the copy with the older generation. Valid: magic, crc, major, no unknown incompatible feature, and
- * a geometry that fits volume_bytes. */
+/* Superblock: one page, written to the copy with the older generation. Valid: magic, crc, major, no
+ * unknown incompatible feature, and a geometry that fits volume_bytes. */
 struct eng_superblock {
     uint64_t magic;
     uint32_t crc; /* of the page with this field zero */
@@ -108,16 +113,18 @@ struct eng_stripe_header {
     uint32_t stripe;
     uint8_t uuid[16];
     uint64_t generation;
-    uint64_t serial_synced; /* every document with a serial up to here is durable, as is its directory entry */
+    uint64_t serial_synced; /* every document with a serial up to here is durable, as is its
+                               directory entry */
     uint64_t serial_limit;  /* no serial above was given out when this was written */
     uint32_t clean;         /* 1: closed in order, nothing to recover */
     uint32_t mode;          /* insertion mode of the policy */
     uint32_t table_crc;     /* of the segment table copy below */
     uint32_t table_copy;    /* 0: A, 1: B */
     uint64_t data_bytes, data_inode, data_ctime_ns; /* of the data file at a clean close */
-    uint32_t n_horizon; /* ENG_HORIZON_ALL: every segment */
+    uint32_t n_horizon;                             /* ENG_HORIZON_ALL: every segment */
     uint32_t zero1_;
-    uint32_t horizon[ENG_HORIZON]; /* segments that may be written before the next header, in no order */
+    uint32_t
+        horizon[ENG_HORIZON]; /* segments that may be written before the next header, in no order */
     struct eng_ring_row rings[ENG_MAX_POOLS * 2];
     uint8_t zero_[4096 - 104 - 64 * 4 - 32 * 16];
 };
@@ -148,7 +155,8 @@ enum eng_doc_type { ENG_DOC = 1, ENG_HEAD = 2, ENG_PART = 3, ENG_VECTOR = 4, ENG
 /* Document header. 128 bytes; then `meta_len` bytes; then the body at eng_doc_body_off(). */
 struct eng_doc {
     uint32_t magic;
-    uint32_t header_crc; /* of the header with this field zero, seeded by uuid, stripe and offset: bytes that moved are invalid */
+    uint32_t header_crc; /* of the header with this field zero, seeded by uuid, stripe and offset:
+                            bytes that moved are invalid */
     uint64_t serial;     /* strictly increasing per stripe: the document's identity */
     uint8_t key[32];
     uint64_t body_len;
@@ -166,7 +174,8 @@ struct eng_doc {
     uint8_t pool, retention;
 };
 
-/* One row of a HEAD's body: where a part is and what it must be. 40 bytes. Its key is SHA-256(key, object_serial, part_no, attempt, sub). */
+/* One row of a HEAD's body: where a part is and what it must be. 40 bytes. Its key is SHA-256(key,
+ * object_serial, part_no, attempt, sub). */
 struct eng_part_row {
     uint64_t length;
     uint32_t part_no, attempt, sub;
@@ -174,7 +183,8 @@ struct eng_part_row {
     uint8_t md5[16];
 };
 
-/* One alternate in a VECTOR's body, which is a u32 count, u32 zero, the entries, then a string table. 64 bytes. */
+/* One alternate in a VECTOR's body, which is a u32 count, u32 zero, the entries, then a string
+ * table. 64 bytes. */
 struct eng_vector_entry {
     uint32_t alt_id, flags;
     uint64_t vary_hash, source_serial, length;

@@ -1,12 +1,15 @@
-/* The runtime segment: volatile state that all processes of a store share and nobody trusts after a reboot: locks, pins, counters, and
- * per directory slot what the hand needs to decide without reading data.
+/* The runtime segment: volatile state that all processes of a store share and nobody trusts after a
+ * reboot: locks, pins, counters, and per directory slot what the hand needs to decide without
+ * reading data.
  *
- * It lives in a file of its own (tmpfs if it fits, else beside the volume), because a store to a file-backed page is dirtied again after
- * each writeback, through a fault that can wait for the journal. Everything in it is an offset or an index, never a pointer.
+ * It lives in a file of its own (tmpfs if it fits, else beside the volume), because a store to a
+ * file-backed page is dirtied again after each writeback, through a fault that can wait for the
+ * journal. Everything in it is an offset or an index, never a pointer.
  *
  * Owns:    the mapping, from eng_runtime_create to eng_runtime_close.
- * Threads: fields carry keys: [c] const after open, [a] atomic, [w] written under the stripe's alloc lock, [k] under its clean lock.
- * Blocks:  creation reserves the pages, so that no later touch can fail.
+ * Threads: fields carry keys: [c] const after open, [a] atomic, [w] written under the stripe's
+ * alloc lock, [k] under its clean lock. Blocks:  creation reserves the pages, so that no later
+ * touch can fail.
  */
 #pragma once
 
@@ -28,9 +31,23 @@
 #define ENG_COUNTER_SHARDS 8
 
 /* X(name) for each counter kept per process and thread shard. */
-#define ENG_COUNTERS(X)                                                                                                \
-    X(hits) X(misses) X(puts) X(put_bytes) X(deletes) X(evictions) X(evicted_bytes) X(displacements) X(expirations)    \
-    X(checksum_failures) X(tag_collisions) X(lookup_retries) X(laps) X(hops) X(syncs) X(recovered_documents)
+#define ENG_COUNTERS(X)  \
+    X(hits)              \
+    X(misses)            \
+    X(puts)              \
+    X(put_bytes)         \
+    X(deletes)           \
+    X(evictions)         \
+    X(evicted_bytes)     \
+    X(displacements)     \
+    X(expirations)       \
+    X(checksum_failures) \
+    X(tag_collisions)    \
+    X(lookup_retries)    \
+    X(laps)              \
+    X(hops)              \
+    X(syncs)             \
+    X(recovered_documents)
 
 struct eng_counters {
 #define X(name) _Atomic uint64_t name;
@@ -40,27 +57,30 @@ struct eng_counters {
 
 /* A process that has the store open. */
 struct eng_process {
-    _Atomic uint32_t pid; /* [a] 0: free. For messages; liveness is the lock file's byte 16 + index */
+    _Atomic uint32_t
+        pid; /* [a] 0: free. For messages; liveness is the lock file's byte 16 + index */
     _Atomic uint32_t generation;
     struct eng_counters counters[ENG_COUNTER_SHARDS];
 };
 
-/* A hazard pin: an extent whose bytes somebody reads. word: 0 free, 1 taken but empty, else ENG_PIN(stripe, entry). */
+/* A hazard pin: an extent whose bytes somebody reads. word: 0 free, 1 taken but empty, else
+ * ENG_PIN(stripe, entry). */
 struct eng_pin {
     _Atomic uint64_t word;
     _Atomic uint32_t process;
     uint32_t next_free_; /* unused when taken */
 };
 
-/* What RT keeps per directory slot (slot = bucket * 7 + i). 16 bytes. word: generation 24 | verified 1 | hits 2 | spare 5. The generation
- * changes whenever the slot's entry does, so that a late CAS of a reader cannot mark a newer document. */
+/* What RT keeps per directory slot (slot = bucket * 7 + i). 16 bytes. word: generation 24 |
+ * verified 1 | hits 2 | spare 5. The generation changes whenever the slot's entry does, so that a
+ * late CAS of a reader cannot mark a newer document. */
 struct eng_slot {
     _Atomic uint32_t word; /* [a] */
     uint32_t units;        /* [w] extent length in ENG_UNIT */
-    uint32_t next;         /* [w] next slot whose document starts in the same granule; ENG_NO_SLOT ends */
-    uint16_t tenant;       /* [w] */
-    uint8_t retention;     /* [w] */
-    uint8_t pool;          /* [w] */
+    uint32_t next;   /* [w] next slot whose document starts in the same granule; ENG_NO_SLOT ends */
+    uint16_t tenant; /* [w] */
+    uint8_t retention; /* [w] */
+    uint8_t pool;      /* [w] */
 };
 
 /* Bytes of a stripe's segment area, both in ENG_UNIT. */
@@ -99,10 +119,11 @@ struct eng_stripe_rt {
     _Atomic uint64_t documents;
     _Atomic uint64_t reserved_units;
     uint64_t written_units; /* [w] since the last sync */
-    uint64_t bucket_in_flight; /* [w] bucket + 1 while its version is odd: what a successor repairs */
+    uint64_t
+        bucket_in_flight; /* [w] bucket + 1 while its version is odd: what a successor repairs */
     uint32_t n_horizon;
-    uint32_t horizon[ENG_HORIZON]; /* [w] as in the last header written */
-    uint32_t reservations_high; /* [w] reservations from here on are free */
+    uint32_t horizon[ENG_HORIZON];        /* [w] as in the last header written */
+    uint32_t reservations_high;           /* [w] reservations from here on are free */
     struct eng_ring rings[ENG_MAX_POOLS]; /* by pool; kind M only until a policy splits them */
     struct eng_reservation reservations[ENG_RESERVATIONS];
     struct eng_segment_row segments[ENG_MAX_SEGMENTS]; /* [w] working copy of the table */
@@ -121,7 +142,8 @@ struct eng_runtime_head {
     uint32_t zero_;
     uint64_t stripe_off[ENG_MAX_STRIPES];  /* struct eng_stripe_rt */
     uint64_t slot_off[ENG_MAX_STRIPES];    /* struct eng_slot[n_buckets * 7] */
-    uint64_t granule_off[ENG_MAX_STRIPES]; /* u32[segment area / ENG_GRANULE]: first slot, ENG_NO_SLOT if none */
+    uint64_t granule_off[ENG_MAX_STRIPES]; /* u32[segment area / ENG_GRANULE]: first slot,
+                                              ENG_NO_SLOT if none */
 };
 
 struct eng_runtime {
@@ -131,10 +153,11 @@ struct eng_runtime {
     char path[512];
 };
 
-/* Makes a fresh runtime segment for the geometry in `super`: zeroed, locks initialised, no slot listed. Tries `shm_dir` first (NULL: skip), then
- * `store_dir`. DISK_FULL, ACCESS, IO, NO_FILES, NO_MEMORY. */
-GYRE_MUST_USE gyre_err eng_runtime_create(const struct eng_superblock *super, const char *shm_dir, const char *store_dir,
-                                          struct eng_runtime *rt_out);
+/* Makes a fresh runtime segment for the geometry in `super`: zeroed, locks initialised, no slot
+ * listed. Tries `shm_dir` first (NULL: skip), then `store_dir`. DISK_FULL, ACCESS, IO, NO_FILES,
+ * NO_MEMORY. */
+GYRE_MUST_USE gyre_err eng_runtime_create(const struct eng_superblock *super, const char *shm_dir,
+                                          const char *store_dir, struct eng_runtime *rt_out);
 /* Unmaps; unlinks the file as well when `unlink_file`. */
 void eng_runtime_close(struct eng_runtime *rt, bool unlink_file);
 /* Bytes eng_runtime_create would need. */

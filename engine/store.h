@@ -45,8 +45,8 @@ struct eng_stripe {
     bool horizon_all;               /* alloc lock: that header announces every segment */
     struct eng_lock sync_lock;      /* one sync at a time; taken before the other locks */
     _Atomic uint64_t syncs_begun;   /* [a] */
-    uint64_t sync_done;             /* [sync_lock] the last one that succeeded, by its syncs_begun */
-    struct eng_slab_cache *slabs;   /* own locking */
+    uint64_t sync_done;           /* [sync_lock] the last one that succeeded, by its syncs_begun */
+    struct eng_slab_cache *slabs; /* own locking */
 };
 
 struct eng_dir {
@@ -65,27 +65,28 @@ struct eng_open {
     uint32_t sync_interval_ms;
     void (*progress)(void *data, const char *what, uint64_t done, uint64_t total);
     void *progress_data;
-    char *message;       /* gets the sentence on failure */
+    char *message; /* gets the sentence on failure */
     size_t message_size;
 };
 
 struct eng_store {
-    struct eng_superblock super;    /* [c] newest valid copy */
-    struct eng_runtime rt;          /* [c] */
-    struct eng_process *process;    /* [c] this process's slot */
-    struct eng_pin *pins;           /* [c] ENG_PINS of them */
+    struct eng_superblock super; /* [c] newest valid copy */
+    struct eng_runtime rt;       /* [c] */
+    struct eng_process *process; /* [c] this process's slot */
+    struct eng_pin *pins;        /* [c] ENG_PINS of them */
     struct eng_stripe stripes[ENG_MAX_STRIPES];
     uint32_t n_stripes;
-    uint32_t stripe_end[ENG_MAX_STRIPES]; /* [c] segments of this and the stripes before: shares of the keys */
+    uint32_t stripe_end[ENG_MAX_STRIPES]; /* [c] segments of this and the stripes before: shares of
+                                             the keys */
     bool directory_locked;                /* [c] the directories cannot be paged out */
     uint32_t process_index;
     int volume_fd;
     uint8_t *volume; /* mapping of the whole volume file */
     char *volume_path;
     struct eng_lockfile *lock; /* engine/lockfile.h */
-    _Atomic uint32_t refs;    /* handles and puts keep it alive after close */
-    _Atomic uint32_t closing; /* 1: new work is refused */
-    _Atomic uint32_t active;  /* calls in progress that a close waits for */
+    _Atomic uint32_t refs;     /* handles and puts keep it alive after close */
+    _Atomic uint32_t closing;  /* 1: new work is refused */
+    _Atomic uint32_t active;   /* calls in progress that a close waits for */
     uint32_t sync_interval_ms;
     struct eng_keeper *keeper; /* engine/keeper.h; NULL while none runs */
 };
@@ -93,8 +94,8 @@ struct eng_store {
 /* Opens or makes a store and recovers it. Results as gyre_open; open->message gets the sentence. */
 GYRE_MUST_USE gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_out);
 
-/* Stops the keeper, syncs, writes clean headers and drops the opener's reference; files stay locked while references remain. With
- * `clean` false the headers stay unclean. IO when the sync failed. */
+/* Stops the keeper, syncs, writes clean headers and drops the opener's reference; files stay locked
+ * while references remain. With `clean` false the headers stay unclean. IO when the sync failed. */
 GYRE_MUST_USE gyre_err eng_store_close(struct eng_store *store, bool clean);
 
 void eng_store_ref(struct eng_store *store);
@@ -106,4 +107,5 @@ struct eng_stripe *eng_stripe_of(struct eng_store *store, uint64_t hash);
 
 /* The counters this thread adds to. */
 struct eng_counters *eng_counters(struct eng_store *store);
-#define ENG_COUNT(store, name, n) atomic_fetch_add_explicit(&eng_counters(store)->name, (n), memory_order_relaxed)
+#define ENG_COUNT(store, name, n) \
+    atomic_fetch_add_explicit(&eng_counters(store)->name, (n), memory_order_relaxed)
