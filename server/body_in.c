@@ -343,10 +343,12 @@ void srv_body_in_stop(struct srv_exchange *ex)
     in->on_body = NULL;
     srv_buf_release(in->buf);
     in->buf = NULL;
-    if (ex->request.version != 20)
+    if (ex->request.version != 20) {
         set_reading(ex, false);
-    else
-        srv_body_in_disarm(ex);
+        return;
+    }
+    srv_body_in_disarm(ex);
+    srv_gate_h2_stop(ex);
 }
 
 void srv_body_in_fini(struct srv_exchange *ex)

@@ -52,6 +52,8 @@ static void hand_over(struct srv_exchange *ex, h2o_iovec_t *piece, bool is_last)
     ex->is_final = is_final;
     arm(ex);
     h2o_send(ex->req, piece, piece == NULL ? 0 : 1, is_final ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
+    if (ex->conn->h2 != NULL)
+        srv_gate_h2_check(ex->conn);
 }
 
 static void on_abort(h2o_timeout_entry_t *entry)

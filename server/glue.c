@@ -198,7 +198,7 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
     } else {
         take_h2(ex);
         ex->must_close = conn->is_refused;
-        refusal = conn->is_refused || conn->is_condemned ? 503 : check_h2(&ex->request);
+        refusal = conn->is_refused || conn->is_condemned ? 503 : ex->in.is_failed ? 400 : check_h2(&ex->request);
     }
     if (refusal != 0) {
         answer(ex, refusal, refusal == 503 ? "too many connections\n" : "malformed request\n");

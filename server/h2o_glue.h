@@ -205,6 +205,10 @@ void srv_gate_h2_want(struct srv_exchange *ex);
 /* The exchange is over. */
 void srv_gate_h2_unbind(struct srv_exchange *ex);
 void srv_gate_h2_free(struct srv_conn *conn);
+/* What has been received of the exchange's body is no longer wanted. */
+void srv_gate_h2_stop(struct srv_exchange *ex);
+/* To be called after libh2o has been given something to write. */
+void srv_gate_h2_check(struct srv_conn *conn);
 
 /* ---- glue.c ---- */
 /* Registers the one h2o handler there is. */

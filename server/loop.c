@@ -142,20 +142,28 @@ fail:
     return NULL;
 }
 
+/* Takes down the libh2o side, with what its own functions leave behind. */
+static void dispose_h2o(struct srv_loop *loop)
+{
+    h2o_evloop_t *evloop = loop->ctx.loop;
+    h2o_multithread_queue_t *queue = loop->ctx.queue;
+    h2o_timeout_unlink(&loop->ctx.http2._graceful_shutdown_timeout);
+    for (int i = 0; i < SRV_N_TIMEOUTS; i++)
+        h2o_timeout_dispose(evloop, &loop->timeouts[i]);
+    h2o_context_dispose(&loop->ctx);
+    free(queue);
+    h2o_socket_close(loop->wake_sock);
+    h2o_evloop_destroy(evloop);
+}
+
 void srv_loop_destroy(struct srv_loop *loop)
 {
     if (loop == NULL)
         return;
     deliver_posts(loop);
     /* libh2o cannot take down a context that still has connections; what little may be left is the process's to release. */
-    if (loop->n_conns == 0) {
-        h2o_evloop_t *evloop = loop->ctx.loop;
-        for (int i = 0; i < SRV_N_TIMEOUTS; i++)
-            h2o_timeout_dispose(evloop, &loop->timeouts[i]);
-        h2o_context_dispose(&loop->ctx);
-        h2o_socket_close(loop->wake_sock);
-        h2o_evloop_run(evloop, 0); /* frees the sockets that have just been closed */
-    }
+    if (loop->n_conns == 0)
+        dispose_h2o(loop);
     free(loop->slots);
     free(loop->scratch);
     free(loop);
