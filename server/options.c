@@ -9,7 +9,7 @@
 
 static const char *const command_names[] = {"serve", "stat", "check"};
 
-enum { NAME_MAX_BYTES = 64, WHERE_MAX = NAME_MAX_BYTES + 8 };
+enum { THREADS_MAX = 1024, NAME_MAX_BYTES = 64, WHERE_MAX = NAME_MAX_BYTES + 8 };
 
 /* Finds the option that `word` names. *value_out is what follows its '=', or NULL. */
 static const struct srv_option *find_option(enum srv_command command, const char *word,
@@ -169,10 +169,14 @@ static bool complete(struct srv_options *options, char *error_out)
         return false;
     uint64_t segment = options->segment_size;
     if (segment != 0 && (segment < 1 << 20 || (segment & (segment - 1)) != 0))
-        return srv_option_error(error_out, "segment-size",
+        return srv_option_error(error_out, "--segment-size",
                                 "give a power of two from 1M on, such as 8M");
     if (options->size != 0 && options->size < GYRE_SIZE_MIN)
-        return srv_option_error(error_out, "size", "a store has at least 64M");
+        return srv_option_error(error_out, "--size", "a store has at least 64M");
+    if (options->threads > THREADS_MAX || options->workers > THREADS_MAX)
+        return srv_option_error(error_out,
+                                options->threads > THREADS_MAX ? "--threads" : "--workers",
+                                "at most %d", THREADS_MAX);
     return check_tls(options, error_out);
 }
 

@@ -29,23 +29,23 @@ void srv_help_program(FILE *out)
           out);
 }
 
-/* Prints `text` in lines of WIDTH, the first of which is at column `at` already. */
-static void print_wrapped(FILE *out, const char *text, size_t at)
+/* Prints `text` in lines of WIDTH from COLUMN on, where the first one has begun. */
+static void print_wrapped(FILE *out, const char *text)
 {
+    size_t at = COLUMN;
     while (*text != '\0') {
         size_t len = strcspn(text, " ");
-        if (at + len > WIDTH && at > COLUMN) {
+        if (at > COLUMN && at + 1 + len > WIDTH) {
             fprintf(out, "\n%*s", COLUMN, "");
             at = COLUMN;
+        } else if (at > COLUMN) {
+            fputc(' ', out);
+            at++;
         }
         fprintf(out, "%.*s", (int)len, text);
         at += len;
         text += len;
-        if (*text == ' ') {
-            text++;
-            fputc(' ', out);
-            at++;
-        }
+        text += *text == ' ';
     }
     fputc('\n', out);
 }
@@ -62,7 +62,7 @@ static void print_option(FILE *out, const struct srv_option *option)
     bool has_default = option->shown_default[0] != '\0';
     snprintf(text, sizeof(text), "%s%s%s%s", option->help, has_default ? " (default: " : "",
              option->shown_default, has_default ? ")" : "");
-    print_wrapped(out, text, COLUMN);
+    print_wrapped(out, text);
 }
 
 void srv_help_command(FILE *out, enum srv_command command)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "server/commands.h"
+#include "server/nearest.h"
 #include "server/options.h"
 #include "server/progress.h"
 #include "server/quantity.h"
@@ -73,6 +74,11 @@ struct gyre_store *srv_store_open(const struct srv_options *options, enum gyre_o
     srv_progress_fini(&progress);
     if (err == GYRE_OK)
         return store;
-    fprintf(stderr, "gyre: %s\n", message[0] != '\0' ? message : gyre_err_text(err));
+    char near[MESSAGE_MAX];
+    bool guess = err == GYRE_NO_STORE && options->n_data == 1 &&
+                 access(options->data[0].path, F_OK) != 0 &&
+                 srv_nearest_file(options->data[0].path, near, sizeof(near));
+    fprintf(stderr, "gyre: %s%s%s%s\n", message[0] != '\0' ? message : gyre_err_text(err),
+            guess ? "; did you mean \"" : "", guess ? near : "", guess ? "\"?" : "");
     return NULL;
 }

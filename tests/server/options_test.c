@@ -1,0 +1,236 @@
+/* Options from the command line and the file: what they set, and what is said about wrong ones. */
+#include "server/options.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "server/options_set.h"
+#include "tests/harness/test.h"
+
+enum { WORDS_MAX = 12 };
+
+/* Parses words, ended by NULL, as `command` would. */
+static bool parse(struct srv_options *options, enum srv_command command, const char *const *words,
+                  char *error)
+{
+    char *argv[WORDS_MAX];
+    int argc = 0;
+    for (; words[argc] != NULL; argc++)
+        argv[argc] = (char *)(uintptr_t)words[argc];
+    return srv_options_parse(options, command, argc, argv, error);
+}
+
+#define SERVE(...)        \
+    (const char *const[]) \
+    {                     \
+        __VA_ARGS__, NULL \
+    }
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL);
+    CHECK(fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+TEST(defaults_need_no_configuration)
+{
+    struct srv_options options;
+    char error[SRV_OPTIONS_ERROR_MAX];
+    CHECK(parse(&options, SRV_COMMAND_SERVE, (const char *const[]){NULL}, error));
+    CHECK_EQ_U64(options.n_listen, 1);
+    CHECK_EQ_STR(options.listen[0].host, "127.0.0.1");
+    CHECK_EQ_INT(options.listen[0].port, 9000);
+    CHECK_EQ_U64(options.n_data, 1);
+    CHECK_EQ_STR(options.data[0].path, "./gyre-data");
+    CHECK_EQ_U64(options.size, 0);
+    CHECK_EQ_U64(options.sync_interval, 30000);
+    CHECK_EQ_U64(options.etag, SRV_S3_ETAG_MD5);
+    CHECK_EQ_U64(options.log_level, SRV_LOG_INFO);
+    srv_options_fini(&options);
+}
+
+TEST(shown_defaults_are_the_real_ones)
+{
+    struct srv_options plain, shown;
+    char error[SRV_OPTIONS_ERROR_MAX];
+    CHECK(parse(&plain, SRV_COMMAND_SERVE, (const char *const[]){NULL}, error));
+    CHECK(parse(&shown, SRV_COMMAND_SERVE, (const char *const[]){NULL}, error));
+    for (size_t i = 0; i < SRV_OPTION_COUNT_ALL; i++) {
+        const struct srv_option *option = &srv_option_table[i];
+        bool is_number = option->kind == SRV_OPTION_SIZE || option->kind == SRV_OPTION_DURATION ||
+                         option->kind == SRV_OPTION_COUNT || option->kind == SRV_OPTION_ETAG ||
+                         option->kind == SRV_OPTION_LEVEL;
+        uint64_t was = is_number ? *(uint64_t *)(void *)((char *)&plain + option->field) : 0;
+        if (!is_number || (was == 0 && option->kind != SRV_OPTION_ETAG))
+            continue;
+        CHECK_MSG(srv_option_set(&shown, option, option->shown_default, option->name, error), "%s",
+                  error);
+        CHECK_MSG(*(uint64_t *)(void *)((char *)&shown + option->field) == was, "%s", option->name);
+    }
+    srv_options_fini(&plain);
+    srv_options_fini(&shown);
+}
+
+TEST(words_set_their_options)
+{
+    struct srv_options options;
+    char error[SRV_OPTIONS_ERROR_MAX];
+    CHECK_MSG(parse(&options, SRV_COMMAND_SERVE,
+                    SERVE("--listen=[::1]:1", "--listen", "127.0.0.1:2", "--data", "a=b=1G",
+                          "--data=c", "--size", "3G", "--reset"),
+                    error),
+              "%s", error);
+    CHECK_EQ_U64(options.n_listen, 2);
+    CHECK_EQ_STR(options.listen[0].host, "::1");
+    CHECK_EQ_U64(options.n_data, 2);
+    CHECK_EQ_STR(options.data[0].path, "a=b");
+    CHECK_EQ_U64(options.data[0].size_bytes, 1u << 30);
+    CHECK_EQ_STR(options.data[1].path, "c");
+    CHECK_EQ_U64(options.data[1].size_bytes, 0);
+    CHECK_EQ_U64(options.size, UINT64_C(3) << 30);
+    CHECK(options.reset && !options.tls_self_signed);
+    srv_options_fini(&options);
+    CHECK(parse(&options, SRV_COMMAND_CHECK, SERVE("--data", "d", "--json", "--bodies"), error));
+    CHECK(options.json && options.bodies);
+    srv_options_fini(&options);
+}
+
+TEST(help_wins_over_everything)
+{
+    struct srv_options options;
+    char error[SRV_OPTIONS_ERROR_MAX];
+    CHECK(parse(&options, SRV_COMMAND_SERVE, SERVE("--nonsense", "--help"), error));
+    CHECK(options.help);
+    srv_options_fini(&options);
+}
+
+TEST(wrong_words_name_the_nearest_right_one)
+{
+    static const struct {
+        const char *words[3];
+        const char *want; /* must be in the message */
+    } rows[] = {
+        {{"--lisen", "x"}, "unknown option --lisen: did you mean --listen?"},
+        {{"--tls"}, "did you mean --tls-cert?"},
+        {{"--zzzzzzzzzzzz"}, "gyre serve --help"},
+        {{"--json"}, "--json is not an option of gyre serve"},
+        {{"listen"}, "unexpected \"listen\": options begin with --, did you mean --listen?"},
+        {{"--"}, "unexpected \"--\""},
+        {{"--size"}, "--size: a value is missing: --size SIZE"},
+        {{"--size", "big"}, "--size: \"big\" is no size"},
+        {{"--size", "1M"}, "at least 64M"},
+        {{"--segment-size", "3M"}, "power of two"},
+        {{"--segment-size", "512K"}, "power of two"},
+        {{"--threads", "0"}, "--threads: \"0\" is no number from 1"},
+        {{"--threads", "5000"}, "--threads: at most"},
+        {{"--log-level", "infos"}, "did you mean info?"},
+        {{"--etag", "md6"}, "\"md6\" is not md5 or opaque: did you mean md5?"},
+        {{"--reset=maybe"}, "--reset: \"maybe\" is not true or false"},
+        {{"--listen", "9000"}, "--listen: \"9000\" is no address"},
+        {{"--listen", "tls:127.0.0.1:1"}, "--tls-self-signed"},
+        {{"--tls-self-signed"}, "add --listen tls:"},
+        {{"--data", ""}, "names no directory"},
+        {{"--data", "=1G"}, "names no directory"},
+        {{"--data", "a=1Z"}, "--data: \"1Z\" is no size"},
+        {{"--config", "/no/such.json"}, "--config: cannot read \"/no/such.json\": No such file"},
+        {{"--drain-timeout", "1y"}, "--drain-timeout: \"1y\" is no time"},
+        {{"--region", ""}, "--region: give 1 to 255"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct srv_options options;
+        char error[SRV_OPTIONS_ERROR_MAX];
+        CHECK_MSG(!parse(&options, SRV_COMMAND_SERVE, rows[i].words, error), "%s was taken",
+                  rows[i].words[0]);
+        CHECK_MSG(strstr(error, rows[i].want) != NULL && strchr(error, '\n') == NULL, "%s: '%s'",
+                  rows[i].words[0], error);
+        srv_options_fini(&options);
+    }
+}
+
+TEST(lists_are_bounded)
+{
+    struct srv_options options;
+    char error[SRV_OPTIONS_ERROR_MAX];
+    char name[] = "--data";
+    char value[] = "d";
+    char *argv[2 * (SRV_DATA_MAX + 1)];
+    for (size_t i = 0; i < SRV_DATA_MAX + 1; i++) {
+        argv[2 * i] = name;
+        argv[2 * i + 1] = value;
+    }
+    CHECK(!srv_options_parse(&options, SRV_COMMAND_SERVE, 2 * (SRV_DATA_MAX + 1), argv, error));
+    CHECK(strstr(error, "at most 16") != NULL);
+    srv_options_fini(&options);
+}
+
+TEST(the_file_sets_options_and_the_command_line_wins)
+{
+    struct srv_options options;
+    char error[SRV_OPTIONS_ERROR_MAX];
+    const char *path = test_path("gyre.json");
+    write_file(path, "{\"listen\": [\"127.0.0.1:1\", \"127.0.0.1:2\"], \"data\": \"d=1G\", "
+                     "\"size\": 134217728,\n"
+                     "\"threads\": 3, \"sync-interval\": \"500ms\", \"etag\": \"opaque\",\n"
+                     "\"buckets\": {\"plain\": {\"etag\": \"md5\"}, \"other\": {}}}");
+    CHECK_MSG(parse(&options, SRV_COMMAND_SERVE,
+                    SERVE("--threads", "5", "--config", path, "--listen", "127.0.0.1:3"), error),
+              "%s", error);
+    CHECK_EQ_U64(options.n_listen, 1);
+    CHECK_EQ_INT(options.listen[0].port, 3);
+    CHECK_EQ_STR(options.data[0].path, "d");
+    CHECK_EQ_U64(options.size, 128u << 20);
+    CHECK_EQ_U64(options.threads, 5);
+    CHECK_EQ_U64(options.sync_interval, 500);
+    CHECK_EQ_U64(options.n_buckets, 2);
+    CHECK_EQ_STR(options.buckets[0].bucket, "plain");
+    CHECK_EQ_INT(options.buckets[0].etag, SRV_S3_ETAG_MD5);
+    CHECK_EQ_INT(options.buckets[1].etag, SRV_S3_ETAG_OPAQUE);
+    srv_options_fini(&options);
+}
+
+TEST(wrong_files_are_refused_with_file_and_line)
+{
+    static const struct {
+        const char *text;
+        const char *want;
+    } rows[] = {
+        {"", "gyre.json:1:0: not JSON"},
+        {"{\n\"size\": \"1G\",\n}", "gyre.json:3:1: not JSON"},
+        {"[]", "one JSON object"},
+        {"{\n\n\"lisen\": \"x\"}", "gyre.json:3: lisen: unknown key: did you mean \"listen\"?"},
+        {"{\"bukets\": {}}", "did you mean \"buckets\"?"},
+        {"{\"size\": 1, \"size\": 2}", "duplicate object key"},
+        {"{\"reset\": true}", "for the command line only"},
+        {"{\"config\": \"x\"}", "for the command line only"},
+        {"{\"json\": true}", "for the command line only"},
+        {"{\n\"size\": \"big\"}", "gyre.json:2: size: \"big\" is no size"},
+        {"{\"size\": -1}", "\"-1\" is no size"},
+        {"{\"size\": 1.5}", "size: give a string or a whole number"},
+        {"{\"size\": null}", "size: give a string or a whole number"},
+        {"{\"size\": true}", "size: give a string or a whole number"},
+        {"{\"size\": [\"1G\"]}", "size: give a string or a whole number"},
+        {"{\"tls-self-signed\": \"yes\"}", "tls-self-signed: give true or false"},
+        {"{\"listen\": [[]]}", "listen: give a string"},
+        {"{\"etag\": \"md6\"}", "did you mean md5?"},
+        {"{\"buckets\": []}", "buckets: give an object"},
+        {"{\"buckets\": {\"abc\": 1}}", "buckets.abc: give an object"},
+        {"{\"buckets\": {\"ABC\": {}}}", "buckets.ABC: this is no bucket's name"},
+        {"{\"buckets\": {\"abc\": {\"tag\": \"md5\"}}}",
+         "buckets.abc: unknown key \"tag\": did you mean \"etag\"?"},
+        {"{\"buckets\": {\"abc\": {\"etag\": 5}}}", "give \"md5\" or \"opaque\""},
+        {"{\"buckets\": {\n\"abc\": {\"etag\": \"opake\"}}}",
+         "gyre.json:2: buckets.abc: \"opake\" is not md5 or opaque"},
+    };
+    const char *path = test_path("gyre.json");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct srv_options options;
+        char error[SRV_OPTIONS_ERROR_MAX];
+        write_file(path, rows[i].text);
+        CHECK_MSG(!parse(&options, SRV_COMMAND_SERVE, SERVE("--config", path), error),
+                  "'%s' was taken", rows[i].text);
+        CHECK_MSG(strstr(error, rows[i].want) != NULL && strchr(error, '\n') == NULL, "'%s': '%s'",
+                  rows[i].text, error);
+        srv_options_fini(&options);
+    }
+}
