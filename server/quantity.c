@@ -60,7 +60,7 @@ bool srv_size_parse(const char *text, uint64_t *bytes_out)
     struct decimal number;
     if (!take_decimal(&text, &number))
         return false;
-    if (*text == ' ')
+    if (*text == ' ' && text[1] != '\0')
         text++;
     uint64_t unit = 1;
     const char *letter = *text == '\0' ? NULL : strchr(letters, *text & ~0x20);
