@@ -1,5 +1,6 @@
 #include "server/quantity.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +64,8 @@ bool srv_size_parse(const char *text, uint64_t *bytes_out)
     if (*text == ' ' && text[1] != '\0')
         text++;
     uint64_t unit = 1;
-    const char *letter = *text == '\0' ? NULL : strchr(letters, *text & ~0x20);
+    const char *letter =
+        isalpha((unsigned char)*text) ? strchr(letters, toupper((unsigned char)*text)) : NULL;
     if (letter != NULL) {
         unit = UINT64_C(1) << (10 * (letter - letters + 1));
         text++;
