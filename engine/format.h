@@ -1,22 +1,15 @@
-/* What a store looks like on disk: every structure with its offsets, and the checks that decide
- * whether bytes are one.
+/* What a store looks like on disk: every structure with its offsets. engine/seal.h makes and checks
+ * them: what is read back carries a CRC-32C, and every count and length is checked before use.
  *
- * A store is one volume file (superblocks, stripe headers, segment tables, directories, ban table),
- * one data file per stripe, a lock file and a runtime segment (engine/runtime.h, never trusted
- * across a reboot). All integers are little-endian; only little-endian machines are supported, so
- * the structures below are the bytes themselves. Every structure that is read back carries a
- * CRC-32C and every count and length in it is checked before use.
+ * All integers are little-endian, as are the machines supported, so the structures are the bytes.
  *
  * Volume file, in pages of 4096 bytes:
  *   page 0      superblock A          page 1      superblock B
  *   then per stripe: header A, header B, one page each
  *   then per stripe: segment table A, B, whole pages each
- *   then the ban table, then per stripe the directory: buckets of 64 bytes, starting on a 2 MiB
- * boundary Data file of a stripe: one page of identity (struct eng_data_head), zeros up to `segment
- * area`, then n_segments segments. Document offsets count from the start of the segment area, which
- * begins at ENG_DATA_START.
- *
- * What makes and checks these is in engine/seal.h.
+ *   then the ban table, then per stripe the directory: buckets of 64 bytes, from a 2 MiB boundary
+ * on Data file of a stripe: struct eng_data_head, zeros up to ENG_DATA_START, then n_segments
+ * segments. Document offsets count from ENG_DATA_START.
  */
 #pragma once
 
@@ -27,7 +20,7 @@
 #define ENG_UNIT 128u /* granularity of document offsets and lengths */
 #define ENG_UNIT_SHIFT 7
 #define ENG_DATA_START \
-    (UINT64_C(2) << 20) /* first segment's offset in a data file: keeps segments 2 MiB aligned */
+    (UINT64_C(2) << 20) /* of the first segment: keeps large ones 2 MiB aligned */
 #define ENG_MAX_STRIPES 64
 #define ENG_MAX_POOLS 16
 #define ENG_MAX_SEGMENTS 4096
