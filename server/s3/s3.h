@@ -29,8 +29,8 @@ struct srv_s3_bucket_etag {
 
 struct srv_s3_config {
     struct gyre_store *store;
-    struct srv_pool *pool;     /* for hashing, writing and cold reads */
-    const char *region;        /* named in x-amz-bucket-region; NULL: us-east-1. Copied */
+    struct srv_pool *pool; /* for hashing, writing and cold reads */
+    const char *region;    /* named in x-amz-bucket-region; NULL: us-east-1. Copied */
     enum srv_s3_etag etag;
     const struct srv_s3_bucket_etag *bucket_etags; /* copied */
     size_t n_bucket_etags;

@@ -98,7 +98,7 @@ static void check_race(struct fixture *f, const char *const *fields, size_t len)
     CHECK_EQ_INT(n_stored, 1);
 }
 
-TEST(of_many_puts_under_one_condition_one_succeeds)
+TEST(inv_S3_of_many_puts_under_one_condition_one_succeeds)
 {
     struct fixture f;
 
@@ -149,7 +149,7 @@ static const struct {
     {{"x-amz-tagging", "a=b"}, 501, "NotImplemented"},
 };
 
-TEST(a_body_that_contradicts_its_digest_is_not_stored)
+TEST(inv_S2_a_body_that_contradicts_its_digest_is_not_stored)
 {
     struct fixture f;
     struct srv_exchange ex;
@@ -175,7 +175,7 @@ TEST(a_body_that_contradicts_its_digest_is_not_stored)
     fixture_close(&f);
 }
 
-TEST(a_body_that_does_not_arrive_leaves_what_was_there)
+TEST(inv_S2_a_body_that_does_not_arrive_leaves_what_was_there)
 {
     static const struct {
         enum srv_body_event event;

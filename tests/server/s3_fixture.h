@@ -8,7 +8,7 @@
 
 #include "api/gyre.h"
 #include "server/s3/s3.h"
-#include "tests/server/fake_front.h"
+#include "tests/server/fake_seam.h"
 
 struct fixture {
     struct gyre_store *store;

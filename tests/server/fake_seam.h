@@ -1,0 +1,143 @@
+/* What handlers call of server/exchange.h, over a fake front. Included by one file of a program.
+ *
+ * Threads: the test's.
+ */
+#pragma once
+
+#include "tests/server/fake_front.h"
+
+const struct srv_request *srv_exchange_request(const struct srv_exchange *ex)
+{
+    CHECK(!ex->is_gone);
+    return &ex->req;
+}
+
+struct srv_loop *srv_exchange_loop(const struct srv_exchange *ex)
+{
+    CHECK(!ex->is_gone);
+    return ex->loop;
+}
+
+void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *ctx))
+{
+    CHECK(ex->gone == NULL);
+    ex->ctx = ctx;
+    ex->gone = gone;
+}
+
+void *srv_exchange_context(const struct srv_exchange *ex)
+{
+    return ex->ctx;
+}
+
+const struct srv_str *srv_request_field(const struct srv_request *req, const char *name,
+                                        size_t *count_out)
+{
+    const struct srv_str *first = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < req->n_fields; i++) {
+        const struct srv_field *field = &req->fields[i];
+        if (field->name.len == strlen(name) && memcmp(field->name.base, name, field->name.len) == 0)
+            first = count++ == 0 ? &field->value : first;
+    }
+    if (count_out != NULL)
+        *count_out = count;
+    return first;
+}
+
+void srv_body_read(struct srv_exchange *ex,
+                   void (*on_body)(void *ctx, enum srv_body_event event, struct srv_buf *buf))
+{
+    CHECK(!ex->is_gone && !ex->is_responded && ex->on_body == NULL);
+    ex->on_body = on_body;
+    if (!ex->is_late)
+        fake_deliver(ex);
+}
+
+static inline void fake_append(struct srv_exchange *ex, const void *bytes, size_t len)
+{
+    ex->out = realloc(ex->out, ex->out_len + len + 1);
+    CHECK(ex->out != NULL);
+    memcpy(ex->out + ex->out_len, bytes, len);
+    ex->out_len += len;
+    ex->out[ex->out_len] = '\0';
+}
+
+static inline void fake_head(struct srv_exchange *ex, const struct srv_response *res,
+                             uint64_t length)
+{
+    CHECK(!ex->is_gone && !ex->is_responded);
+    CHECK(res->n_fields <= FAKE_FIELDS);
+    ex->is_responded = true;
+    ex->on_body = NULL;
+    ex->status = res->status;
+    ex->length = length;
+    for (size_t i = 0; i < res->n_fields; i++) {
+        ex->out_names[i] = strndup(res->fields[i].name.base, res->fields[i].name.len);
+        ex->out_values[i] = strndup(res->fields[i].value.base, res->fields[i].value.len);
+    }
+    ex->n_out_fields = res->n_fields;
+}
+
+static inline bool fake_is_bodyless(const struct srv_exchange *ex)
+{
+    return ex->req.method == SRV_HEAD || ex->status == 204 || ex->status == 304;
+}
+
+static inline void fake_over(struct srv_exchange *ex)
+{
+    if (!ex->stays)
+        fake_end(ex);
+}
+
+/* Takes what the source has. */
+static inline void fake_pull(struct srv_exchange *ex)
+{
+    struct iovec piece;
+
+    while (ex->out_len < ex->length) {
+        uint64_t left = ex->length - ex->out_len;
+        size_t max = left < 1 << 20 ? (size_t)left : 1 << 20;
+        enum srv_source_state state = ex->source->next(ex->source, max, &piece);
+        ex->is_waiting = state == SRV_SOURCE_WAIT;
+        ex->is_failed = state == SRV_SOURCE_FAILED;
+        if (state == SRV_SOURCE_WAIT)
+            return;
+        if (state == SRV_SOURCE_FAILED)
+            break;
+        CHECK(piece.iov_len > 0 && piece.iov_len <= max);
+        fake_append(ex, piece.iov_base, piece.iov_len);
+    }
+    fake_over(ex);
+}
+
+void srv_respond(struct srv_exchange *ex, const struct srv_response *res, struct srv_source *source)
+{
+    fake_head(ex, res, res->content_length);
+    CHECK(source != NULL || fake_is_bodyless(ex) || res->content_length == 0);
+    if (source != NULL && fake_is_bodyless(ex))
+        source->destroy(source);
+    else
+        ex->source = source;
+    if (ex->source != NULL && !ex->stays)
+        fake_pull(ex);
+    else if (ex->source == NULL)
+        fake_over(ex);
+}
+
+void srv_respond_bytes(struct srv_exchange *ex, const struct srv_response *res, const void *bytes,
+                       size_t len)
+{
+    fake_head(ex, res, len);
+    if (!fake_is_bodyless(ex) && len > 0)
+        fake_append(ex, bytes, len);
+    fake_over(ex);
+}
+
+void srv_source_wake(struct srv_exchange *ex)
+{
+    CHECK(ex->is_waiting && !ex->is_gone);
+    ex->is_waiting = false;
+    fake_pull(ex);
+}
