@@ -219,7 +219,7 @@ static gyre_err count_segments(const struct eng_geometry_want *want, const struc
 
     for (uint32_t d = 0; d < want->n_dirs; d++) {
         uint64_t budget = want->dir_bytes[d];
-        uint64_t taken = d == 0 ? set_aside : 0;
+        uint64_t taken = ENG_SMALL_FILES + (d == 0 ? set_aside : 0);
         uint64_t each = budget > taken ? (budget - taken) / shares->counts[d] : 0;
         uint64_t n = each > ENG_DATA_START ? (each - ENG_DATA_START) / super->segment_bytes : 0;
         if (n < ENG_MIN_SEGMENTS) {
@@ -266,7 +266,7 @@ gyre_err eng_geometry_make(const struct eng_geometry_want *want, struct eng_supe
     TRY(count_segments(want, &shares, 0, &super, why, why_size));
     lay_out(&super);
     TRY(count_segments(want, &shares,
-                       super.volume_bytes + eng_runtime_bytes(&super) + ENG_SMALL_FILES, &super,
+                       super.volume_bytes + eng_runtime_bytes(&super), &super,
                        why, why_size));
     lay_out(&super);
     *super_out = super;

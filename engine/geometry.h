@@ -13,7 +13,7 @@
 
 #define ENG_MIN_SEGMENTS 8 /* per stripe; chosen sizes give at least 32 where there is room */
 #define ENG_BAN_ROWS 1024
-#define ENG_SMALL_FILES (64u << 10) /* set aside for the lock file and file system rounding */
+#define ENG_SMALL_FILES (64u << 10) /* set aside in each directory: the lock file, rounding */
 
 struct eng_geometry_want {
     const uint64_t

@@ -200,8 +200,10 @@ out:
 /* From here on the store is marked as open, durably, before anything is written to it. */
 static gyre_err mark_open(struct eng_store *store, const struct eng_open *open)
 {
-    gyre_err err = eng_sync_store(store, false);
+    gyre_err err = eng_superblock_heal(store);
 
+    if (err == GYRE_OK)
+        err = eng_sync_store(store, false);
     if (err != GYRE_OK)
         return eng_refuse_io(open, err, errno, store->volume_path,
                              "cannot write the stripe headers");

@@ -80,6 +80,25 @@ out:
     return err;
 }
 
+gyre_err eng_superblock_heal(struct eng_store *store)
+{
+    struct eng_superblock copy;
+    gyre_err err = GYRE_OK;
+
+    for (unsigned i = 0; i < 2; i++) {
+        TRY(eng_pread(store->volume_fd, &copy, sizeof copy, eng_superblock_off(i)));
+        if (eng_superblock_check(&copy, store->super.volume_bytes) == GYRE_OK)
+            continue;
+        store->super.generation++;
+        eng_superblock_seal(&store->super);
+        TRY(eng_pwrite(store->volume_fd, &store->super, sizeof store->super,
+                       eng_superblock_off(i)));
+        TRY(eng_sync_data(store->volume_fd));
+    }
+out:
+    return err;
+}
+
 static gyre_err map_volume(struct eng_store *store, const struct eng_open *open)
 {
     void *base = mmap(NULL, store->super.volume_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,

@@ -23,6 +23,8 @@ GYRE_MUST_USE gyre_err eng_volume_make(struct eng_home *home, bool replace);
  * INCOMPATIBLE, FOREIGN, INVALID, ACCESS, IO, NO_FILES, NO_MEMORY; all are explained, and nothing
  * was changed unless a lost data file was to be replaced. */
 GYRE_MUST_USE gyre_err eng_volume_open(struct eng_store *store, const struct eng_home *home);
+/* Writes a superblock copy that was found damaged anew. IO; not explained. */
+GYRE_MUST_USE gyre_err eng_superblock_heal(struct eng_store *store);
 /* Undoes it, also half of it. */
 void eng_volume_close(struct eng_store *store);
 
