@@ -25,11 +25,16 @@ static void explain(char *error, size_t size, const char *address, uint16_t port
     char name[128];
     srv_bind_name(address, port, name, sizeof name);
     if (code == EADDRINUSE)
-        snprintf(error, size, "cannot listen on %s: the address is already in use; stop the process that has it, or choose "
-                              "another port",
+        snprintf(error, size,
+                 "cannot listen on %s: the address is already in use; stop the process that has "
+                 "it, or choose "
+                 "another port",
                  name);
     else if (code == EACCES)
-        snprintf(error, size, "cannot listen on %s: permission denied; ports below 1024 need root or CAP_NET_BIND_SERVICE", name);
+        snprintf(error, size,
+                 "cannot listen on %s: permission denied; ports below 1024 need root or "
+                 "CAP_NET_BIND_SERVICE",
+                 name);
     else if (code == EADDRNOTAVAIL)
         snprintf(error, size, "cannot listen on %s: this machine has no such address", name);
     else
@@ -85,8 +90,9 @@ static uint16_t port_of(int fd)
     return ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
 }
 
-/* Finds out whether the address is free. A shared socket cannot: the kernel lets it join the listeners of another process of the same
- * user, and connections would be spread between the two. */
+/* Finds out whether the address is free. A shared socket cannot: the kernel lets it join the
+ * listeners of another process of the same user, and connections would be spread between the two.
+ */
 static bool probe(const union address *address, socklen_t len)
 {
     int fd = bind_one(address, len, false);
@@ -99,7 +105,8 @@ static bool probe(const union address *address, socklen_t len)
     return is_free;
 }
 
-static bool bind_all(const char *text, uint16_t *port_inout, int receive_bytes, int *fds, unsigned n, unsigned *done_out)
+static bool bind_all(const char *text, uint16_t *port_inout, int receive_bytes, int *fds,
+                     unsigned n, unsigned *done_out)
 {
     union address address;
     for (*done_out = 0; *done_out < n; ++*done_out) {
@@ -119,7 +126,8 @@ static bool bind_all(const char *text, uint16_t *port_inout, int receive_bytes, 
     return true;
 }
 
-bool srv_bind(const char *text, uint16_t *port_inout, int receive_bytes, int *fds, unsigned n, char *error, size_t size)
+bool srv_bind(const char *text, uint16_t *port_inout, int receive_bytes, int *fds, unsigned n,
+              char *error, size_t size)
 {
     union address address;
     unsigned done = 0;
@@ -129,7 +137,8 @@ bool srv_bind(const char *text, uint16_t *port_inout, int receive_bytes, int *fd
         snprintf(error, size, "cannot listen on %s: not a numeric IPv4 or IPv6 address", text);
         return false;
     }
-    if ((port == 0 || probe(&address, len)) && bind_all(text, port_inout, receive_bytes, fds, n, &done))
+    if ((port == 0 || probe(&address, len)) &&
+        bind_all(text, port_inout, receive_bytes, fds, n, &done))
         return true;
     explain(error, size, text, port, errno);
     while (done > 0)

@@ -5,13 +5,17 @@
 #include <unistd.h>
 
 #include "server/check.h"
+#include "server/conn.h"
+#include "server/exchange_run.h"
+#include "server/gates.h"
 
 enum {
     BUF_FIRST_BYTES = 64 << 10,
     BUF_FULL_BYTES = 1 << 20,
-    FAST_MS = 250,                 /* a buffer filled within this time is followed by a large one */
-    DISCARD_SHORT_BYTES = 256 << 10, /* an unread rest up to this length does not cost the connection */
-    DISCARD_MS = 10000, /* longest time that a client which ignores its answer is listened to */
+    FAST_MS = 250, /* a buffer filled within this time is followed by a large one */
+    DISCARD_SHORT_BYTES =
+        256 << 10,        /* an unread rest up to this length does not cost the connection */
+    DISCARD_MS = 10000,   /* longest time that a client which ignores its answer is listened to */
     PUMP_BYTES = 4 << 20, /* received in one go before other connections have their turn */
 };
 
@@ -82,7 +86,8 @@ void srv_body_in_deliver(struct srv_exchange *ex, enum srv_body_event event)
     on_body(ex->ctx, event, buf);
 }
 
-/* A buffer to fill: small for a body that is short, starts, or comes slowly. False when none can be had. */
+/* A buffer to fill: small for a body that is short, starts, or comes slowly. False when none can be
+ * had. */
 static bool get_buf(struct srv_exchange *ex)
 {
     struct srv_body_in *in = &ex->in;
@@ -126,7 +131,8 @@ static enum step take_chunked(struct srv_exchange *ex)
         size_t n = conn->rest_len < room(in) ? conn->rest_len : room(in);
         size_t used;
         struct srv_str data;
-        enum srv_chunked_result result = srv_chunked_feed(&in->chunked, conn->rest, n, &used, &data);
+        enum srv_chunked_result result =
+            srv_chunked_feed(&in->chunked, conn->rest, n, &used, &data);
         if (result == SRV_CHUNKED_DATA)
             keep(in, data.base, data.len);
         srv_conn_consume(conn, used);
@@ -154,12 +160,14 @@ static enum step take_rest(struct srv_exchange *ex)
     return in->left == 0 ? STEP_END : STEP_MORE;
 }
 
-/* Receives clear text: body bytes to where they shall stay, framing and dropped bytes into the scratch. */
+/* Receives clear text: body bytes to where they shall stay, framing and dropped bytes into the
+ * scratch. */
 static enum step receive_clear(struct srv_exchange *ex)
 {
     struct srv_body_in *in = &ex->in;
     struct srv_conn *conn = ex->conn;
-    uint64_t sure = in->is_chunked ? srv_chunked_left(&in->chunked) : in->left; /* bytes that can be nothing but body */
+    uint64_t sure = in->is_chunked ? srv_chunked_left(&in->chunked)
+                                   : in->left; /* bytes that can be nothing but body */
     bool is_direct = sure > 0 && !in->is_discarding;
     char *to = is_direct ? (char *)in->buf->base + in->buf->len : conn->loop->scratch;
     size_t want = is_direct ? room(in) : in->is_discarding ? SRV_SCRATCH_BYTES : SRV_READ_BYTES;
@@ -257,7 +265,8 @@ static void set_reading(struct srv_exchange *ex, bool is_wanted)
     }
 }
 
-/* Gets the handler's next buffer; false when the pump is done for now, with the step that ended it. */
+/* Gets the handler's next buffer; false when the pump is done for now, with the step that ended it.
+ */
 static bool pump_one(struct srv_exchange *ex, enum step *step_out)
 {
     struct srv_body_in *in = &ex->in;
@@ -275,8 +284,8 @@ static bool pump_one(struct srv_exchange *ex, enum step *step_out)
     return *step_out != STEP_GONE && report(ex, *step_out);
 }
 
-/* Serves the handler as long as it asks and bytes are there. Only an event of the socket may close the connection (`may_close`): the
- * handler must not lose its exchange while it is on the stack. */
+/* Serves the handler as long as it asks and bytes are there. Only an event of the socket may close
+ * the connection (`may_close`): the handler must not lose its exchange while it is on the stack. */
 static void pump(struct srv_exchange *ex, bool may_close)
 {
     struct srv_body_in *in = &ex->in;
@@ -319,8 +328,10 @@ static void send_continue(struct srv_exchange *ex)
         h2o_socket_write(conn->sock, &out, 1, on_continue_written);
         return;
     }
-    /* Nothing else is being written, so that these few bytes find room unless the client is gone. */
-    ssize_t n = send(h2o_socket_get_fd(conn->sock), CONTINUE, sizeof CONTINUE - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    /* Nothing else is being written, so that these few bytes find room unless the client is gone.
+     */
+    ssize_t n = send(h2o_socket_get_fd(conn->sock), CONTINUE, sizeof CONTINUE - 1,
+                     MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n != (ssize_t)sizeof CONTINUE - 1)
         srv_conn_shutdown(conn);
 }
@@ -361,7 +372,8 @@ void srv_body_in_fini(struct srv_exchange *ex)
         srv_gate_h2_unbind(ex);
 }
 
-void srv_body_read(struct srv_exchange *ex, void (*on_body)(void *ctx, enum srv_body_event event, struct srv_buf *buf))
+void srv_body_read(struct srv_exchange *ex,
+                   void (*on_body)(void *ctx, enum srv_body_event event, struct srv_buf *buf))
 {
     struct srv_body_in *in = &ex->in;
     SRV_CHECK(in->on_body == NULL && !in->is_failed && !ex->is_responded);
@@ -379,10 +391,12 @@ void srv_body_read(struct srv_exchange *ex, void (*on_body)(void *ctx, enum srv_
 bool srv_body_in_is_short(const struct srv_exchange *ex)
 {
     const struct srv_body_in *in = &ex->in;
-    return !in->is_chunked && !in->is_failed && !in->owes_continue && in->left <= DISCARD_SHORT_BYTES;
+    return !in->is_chunked && !in->is_failed && !in->owes_continue &&
+           in->left <= DISCARD_SHORT_BYTES;
 }
 
-/* Drops what comes. After bad framing there is no telling where the body ends, so all is dropped. */
+/* Drops what comes. After bad framing there is no telling where the body ends, so all is dropped.
+ */
 static enum step drop(struct srv_exchange *ex)
 {
     struct srv_conn *conn = ex->conn;

@@ -6,6 +6,9 @@
 
 #include "server/check.h"
 #include "server/status.h"
+#include "server/conn.h"
+#include "server/exchange_run.h"
+#include "server/gates.h"
 
 static void send_more(struct srv_exchange *ex);
 
@@ -25,7 +28,8 @@ static void on_stall(h2o_timeout_entry_t *entry)
 {
     struct srv_exchange *ex = H2O_STRUCT_FROM_MEMBER(struct srv_exchange, timer, entry);
     uint64_t acked = acked_bytes(ex->conn);
-    /* A slow client may take minutes over the megabytes that are queued for it. Only one that takes nothing is cut off. */
+    /* A slow client may take minutes over the megabytes that are queued for it. Only one that takes
+     * nothing is cut off. */
     if (acked != ex->acked) {
         ex->acked = acked;
         h2o_timeout_link(ex->loop->ctx.loop, &ex->loop->timeouts[SRV_TIMEOUT_SEND], &ex->timer);
@@ -51,7 +55,8 @@ static void hand_over(struct srv_exchange *ex, h2o_iovec_t *piece, bool is_last)
     ex->is_all_sent = is_last;
     ex->is_final = is_final;
     arm(ex);
-    h2o_send(ex->req, piece, piece == NULL ? 0 : 1, is_final ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
+    h2o_send(ex->req, piece, piece == NULL ? 0 : 1,
+             is_final ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
     if (ex->conn->h2 != NULL)
         srv_gate_h2_check(ex->conn);
 }
@@ -63,8 +68,9 @@ static void on_abort(h2o_timeout_entry_t *entry)
     h2o_send(ex->req, NULL, 0, H2O_SEND_STATE_ERROR);
 }
 
-/* The rest of the response cannot be had. Before the head is out it becomes an error of its own; afterwards the client must see it cut
- * short. That may end the exchange at once, so it waits until no handler is on the stack. */
+/* The rest of the response cannot be had. Before the head is out it becomes an error of its own;
+ * afterwards the client must see it cut short. That may end the exchange at once, so it waits until
+ * no handler is on the stack. */
 static void fail(struct srv_exchange *ex)
 {
     ex->out_left = 0;
@@ -105,7 +111,8 @@ static bool next_piece(struct srv_exchange *ex, size_t max, h2o_iovec_t *piece_o
 
 static size_t send_limit(const struct srv_exchange *ex)
 {
-    size_t max = ex->conn->is_tls && ex->request.version != 20 ? SRV_SEND_TLS_BYTES : SRV_SEND_CLEAR_BYTES;
+    size_t max =
+        ex->conn->is_tls && ex->request.version != 20 ? SRV_SEND_TLS_BYTES : SRV_SEND_CLEAR_BYTES;
     return ex->out_left < max ? (size_t)ex->out_left : max;
 }
 
@@ -134,7 +141,8 @@ static void proceed(h2o_generator_t *generator, h2o_req_t *req)
         send_more(ex);
         return;
     }
-    /* Answered before the body was read: the client must be able to finish sending, or to notice, before the connection goes on. */
+    /* Answered before the body was read: the client must be able to finish sending, or to notice,
+     * before the connection goes on. */
     if (ex->must_close && !ex->conn->is_tls)
         shutdown(h2o_socket_get_fd(ex->conn->sock), SHUT_WR);
     srv_body_in_discard(ex);
@@ -169,7 +177,8 @@ void srv_body_out_fini(struct srv_exchange *ex)
 
 /* ---- Heads ---- */
 
-/* Copies the fields into the request's memory, names in lower case for HTTP/2 and as given for HTTP/1. */
+/* Copies the fields into the request's memory, names in lower case for HTTP/2 and as given for
+ * HTTP/1. */
 static void set_fields(h2o_req_t *req, const struct srv_response *response)
 {
     size_t bytes = 0;
@@ -244,7 +253,8 @@ static void begin(struct srv_exchange *ex, const struct srv_response *response, 
         send_more(ex);
 }
 
-void srv_respond(struct srv_exchange *ex, const struct srv_response *response, struct srv_source *source)
+void srv_respond(struct srv_exchange *ex, const struct srv_response *response,
+                 struct srv_source *source)
 {
     uint64_t len = response->content_length;
     ex->source = source;
@@ -254,7 +264,8 @@ void srv_respond(struct srv_exchange *ex, const struct srv_response *response, s
     begin(ex, response, len);
 }
 
-void srv_respond_bytes(struct srv_exchange *ex, const struct srv_response *response, const void *bytes, size_t len)
+void srv_respond_bytes(struct srv_exchange *ex, const struct srv_response *response,
+                       const void *bytes, size_t len)
 {
     if (len > 0 && !is_bodyless(ex, response->status)) {
         ex->bytes = (struct iovec){h2o_mem_alloc_pool(&ex->req->pool, len), len};

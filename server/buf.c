@@ -51,9 +51,10 @@ static struct srv_buf *pop_locked(struct srv_buf_pool *pool, enum size_class cla
     return buf;
 }
 
-/* Makes room for `bytes` within the budget by giving up free buffers of the other class; they go to *victims_out, for the caller
- * to free without the lock. */
-static bool make_room_locked(struct srv_buf_pool *pool, enum size_class class, struct srv_buf **victims_out)
+/* Makes room for `bytes` within the budget by giving up free buffers of the other class; they go to
+ * *victims_out, for the caller to free without the lock. */
+static bool make_room_locked(struct srv_buf_pool *pool, enum size_class class,
+                             struct srv_buf **victims_out)
 {
     size_t bytes = class_bytes[class];
     enum size_class other = class == SMALL ? LARGE : SMALL;

@@ -23,19 +23,20 @@ enum { TLS_RECEIVE_BYTES = 512 << 10, NAME_BYTES = 128 };
 
 /* [c] const between create and destroy  [a] atomic */
 struct srv_front {
-    struct srv_front_config config;    /* [c] */
-    struct srv_listener *listeners;    /* [c] */
-    struct srv_loop_env env;           /* [c] */
-    struct srv_loop **loops;           /* [c] */
-    unsigned n_loops;                  /* [c] */
-    int stop_fd;                       /* [c] counts requests to stop */
-    _Atomic unsigned n_running;        /* [a] loops whose thread has not ended */
-    _Atomic bool is_cut;               /* [a] a loop ended with connections open */
+    struct srv_front_config config; /* [c] */
+    struct srv_listener *listeners; /* [c] */
+    struct srv_loop_env env;        /* [c] */
+    struct srv_loop **loops;        /* [c] */
+    unsigned n_loops;               /* [c] */
+    int stop_fd;                    /* [c] counts requests to stop */
+    _Atomic unsigned n_running;     /* [a] loops whose thread has not ended */
+    _Atomic bool is_cut;            /* [a] a loop ended with connections open */
 };
 
 void srv_process_init(void)
 {
-    /* libh2o grows its buffers by doubling; below these thresholds every step would be an mmap, a fault per page, and a munmap. */
+    /* libh2o grows its buffers by doubling; below these thresholds every step would be an mmap, a
+     * fault per page, and a munmap. */
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     signal(SIGPIPE, SIG_IGN);
@@ -63,8 +64,8 @@ static unsigned usable_cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
-static bool open_listener(struct srv_front *front, struct srv_listener *listener, const struct srv_listener_config *config,
-                          char *error, size_t size)
+static bool open_listener(struct srv_front *front, struct srv_listener *listener,
+                          const struct srv_listener_config *config, char *error, size_t size)
 {
     char name[NAME_BYTES];
     listener->config = *config;
@@ -73,8 +74,8 @@ static bool open_listener(struct srv_front *front, struct srv_listener *listener
         snprintf(error, size, "out of memory");
         return false;
     }
-    if (!srv_bind(config->address, &listener->config.port, config->is_tls ? TLS_RECEIVE_BYTES : 0, listener->fds, front->n_loops,
-                  error, size))
+    if (!srv_bind(config->address, &listener->config.port, config->is_tls ? TLS_RECEIVE_BYTES : 0,
+                  listener->fds, front->n_loops, error, size))
         return false;
     listener->n_fds = front->n_loops;
     if (!config->is_tls)

@@ -5,9 +5,11 @@
 
 #include "server/check.h"
 #include "server/status.h"
+#include "server/conn.h"
+#include "server/gates.h"
 
-/* Every head is checked here and kept here. libh2o is given one of these in its place: it then has nothing to misread, runs the
- * handler before any body byte, and has no body to buffer. */
+/* Every head is checked here and kept here. libh2o is given one of these in its place: it then has
+ * nothing to misread, runs the handler before any body byte, and has no body to buffer. */
 static const char STAND_IN_GET[] = "GET / HTTP/1.1\r\n\r\n";
 static const char STAND_IN_HEAD[] = "HEAD / HTTP/1.1\r\n\r\n";
 
@@ -15,7 +17,8 @@ enum { REJECT_LINGER_BYTES = 1 << 20, ANSWER_BYTES = 512 };
 
 static void on_readable(h2o_socket_t *sock, const char *err);
 
-/* Has libh2o close the connection. Nothing of it may be used afterwards but what a reference keeps. */
+/* Has libh2o close the connection. Nothing of it may be used afterwards but what a reference keeps.
+ */
 static void close_conn(struct srv_conn *conn)
 {
     conn->h2o_read(conn->sock, h2o_socket_error_closed);
@@ -23,7 +26,8 @@ static void close_conn(struct srv_conn *conn)
 
 void srv_gate_h1_put_stand_in(struct srv_conn *conn)
 {
-    const char *stand_in = conn->stand_in_len == sizeof STAND_IN_HEAD - 1 ? STAND_IN_HEAD : STAND_IN_GET;
+    const char *stand_in =
+        conn->stand_in_len == sizeof STAND_IN_HEAD - 1 ? STAND_IN_HEAD : STAND_IN_GET;
     h2o_iovec_t to = h2o_buffer_reserve(&conn->sock->input, conn->stand_in_len);
     memcpy(to.base, stand_in, conn->stand_in_len);
     conn->sock->input->size += conn->stand_in_len;
@@ -47,7 +51,8 @@ static bool linger_receive(struct srv_conn *conn)
             return true;
         h2o_buffer_consume(&conn->sock->input, n);
     } else {
-        ssize_t got = recv(h2o_socket_get_fd(conn->sock), conn->loop->scratch, SRV_SCRATCH_BYTES, MSG_DONTWAIT);
+        ssize_t got = recv(h2o_socket_get_fd(conn->sock), conn->loop->scratch, SRV_SCRATCH_BYTES,
+                           MSG_DONTWAIT);
         if (got == -1 && (errno == EAGAIN || errno == EINTR))
             return true;
         if (got <= 0)
@@ -68,8 +73,8 @@ static void on_linger(h2o_socket_t *sock, const char *err)
     close_conn(conn);
 }
 
-/* The answer is out. A close with unread input would reset the connection and could take the answer with it, so the client gets a
- * moment to read it and to stop sending. */
+/* The answer is out. A close with unread input would reset the connection and could take the answer
+ * with it, so the client gets a moment to read it and to stop sending. */
 static void on_reject_written(h2o_socket_t *sock, const char *err)
 {
     struct srv_conn *conn = sock->on_close.data;
@@ -87,14 +92,15 @@ static void on_reject_written(h2o_socket_t *sock, const char *err)
 /* Answers what cannot be taken for a request, and closes: nothing behind it can be trusted. */
 static void reject(struct srv_conn *conn, int status, const char *reason)
 {
-    static const char FORMAT[] = "HTTP/1.1 %d %s\r\nServer: Gyre\r\nConnection: close\r\nContent-Type: text/plain\r\n%s"
-                                 "Content-Length: %zu\r\n\r\n%s%s";
+    static const char FORMAT[] =
+        "HTTP/1.1 %d %s\r\nServer: Gyre\r\nConnection: close\r\nContent-Type: text/plain\r\n%s"
+        "Content-Length: %zu\r\n\r\n%s%s";
     bool is_head = conn->rest_len >= 5 && memcmp(conn->rest, "HEAD ", 5) == 0;
     const char *retry = status == 503 ? "Retry-After: 1\r\n" : "";
     size_t len = strlen(reason) + 1;
     conn->answer = h2o_mem_alloc(ANSWER_BYTES);
-    int n = snprintf(conn->answer, ANSWER_BYTES, FORMAT, status, srv_status_reason(status), retry, len, is_head ? "" : reason,
-                     is_head ? "" : "\n");
+    int n = snprintf(conn->answer, ANSWER_BYTES, FORMAT, status, srv_status_reason(status), retry,
+                     len, is_head ? "" : reason, is_head ? "" : "\n");
     SRV_CHECK(n > 0 && n < ANSWER_BYTES);
     SRV_COUNT(conn->loop, heads_rejected, 1);
     srv_conn_clear_timer(conn);
@@ -155,19 +161,14 @@ static void feed(struct srv_conn *conn)
         srv_head1_init(head);
     }
     switch (srv_head1_feed(head, conn->rest, conn->rest_len)) {
-    case SRV_HEAD1_MORE:
-        keep_partial(conn);
-        break;
-    case SRV_HEAD1_REJECTED:
-        reject(conn, head->status, head->reason);
-        break;
-    case SRV_HEAD1_DONE:
-        forward(conn, head);
-        break;
+    case SRV_HEAD1_MORE: keep_partial(conn); break;
+    case SRV_HEAD1_REJECTED: reject(conn, head->status, head->reason); break;
+    case SRV_HEAD1_DONE: forward(conn, head); break;
     }
 }
 
-/* Receives clear text behind the rest. False when nothing has come; then the connection may be closed. */
+/* Receives clear text behind the rest. False when nothing has come; then the connection may be
+ * closed. */
 static bool receive(struct srv_conn *conn)
 {
     char *to = conn->loop->scratch;
@@ -251,7 +252,8 @@ void srv_gate_h1_drain(struct srv_conn *conn)
 void srv_gate_h1_cut(struct srv_conn *conn)
 {
     srv_conn_ref(conn);
-    /* libh2o may have forgotten a connection whose TLS has yet to say goodbye. It has not while it reads or answers. */
+    /* libh2o may have forgotten a connection whose TLS has yet to say goodbye. It has not while it
+     * reads or answers. */
     if (conn->h2o_read == NULL)
         h2o_socket_close(conn->sock);
     else if (conn->ex != NULL || conn->sock->_cb.read != NULL)

@@ -5,11 +5,15 @@
 
 #include <h2o/http2_internal.h>
 
-#include "server/check.h"
+#include "server/h2_body.h"
+#include "server/conn.h"
+#include "server/gates.h"
 
-/* Reads the frames in front of libh2o. Request bodies never get there: a HEADERS frame that announces one is passed on as if the
- * stream ended with it, so that the handler starts at once, and the DATA that follows goes to pooled buffers. The connection's receive
- * window is therefore ours: a byte is given back to it when a handler takes the byte, which bounds what a client can make us hold.
+/* Reads the frames in front of libh2o. Request bodies never get there: a HEADERS frame that
+ * announces one is passed on as if the stream ended with it, so that the handler starts at once,
+ * and the DATA that follows goes to pooled buffers. The connection's receive window is therefore
+ * ours: a byte is given back to it when a handler takes the byte, which bounds what a client can
+ * make us hold.
  *
  *   frame -> libh2o's input [pass]     everything but DATA, in whole frames
  *   frame -> body -> handler           DATA of a stream that has an exchange
@@ -21,228 +25,10 @@ enum {
     FRAME_MAX = 16384, /* libh2o announces the protocol's default */
     PREFACE_LEN = 24,
     WINDOW_DEFAULT = 65535,
-    CREDIT_STEP = SRV_FRONT_H2_WINDOW / 8,      /* bytes given back at a time */
-    HELD_MUCH = SRV_FRONT_H2_WINDOW / 2,        /* from here on buffers are handed over before they are full */
-    HEADERS_MAX = SRV_HEAD1_BYTES_MAX,          /* compressed bytes of one header block */
-    RESETS_MAX = 64,
-    BUF_SMALL = 64 << 10,
-    BUF_LARGE = 1 << 20,
-    CONTROL_BURST = 2000, /* frames that cost work and carry no request: at once, */
-    CONTROL_PER_MS = 1,   /* and in the long run */
+    HEADERS_MAX = SRV_HEAD1_BYTES_MAX, /* compressed bytes of one header block */
+    CONTROL_BURST = 2000,              /* frames that cost work and carry no request: at once, */
+    CONTROL_PER_MS = 1,                /* and in the long run */
 };
-
-/* The body of one stream. */
-struct srv_h2_body {
-    uint32_t stream;
-    struct srv_exchange *ex; /* NULL until libh2o has started the request */
-    struct srv_h2_body *next;
-    struct srv_buf *first; /* received and not taken; the last is being filled */
-    struct srv_buf *last;
-    uint64_t length;   /* announced, or SRV_LENGTH_UNKNOWN */
-    uint64_t received; /* bytes */
-    uint32_t credit;   /* bytes taken and not yet given back to the stream's window */
-    bool is_ended;
-    bool is_bad;      /* more or less than was announced */
-    bool is_overload; /* no buffer could be had */
-    bool owes_continue;
-    bool sends_continue; /* at the next chance */
-};
-
-/* The frame filter of one connection. */
-struct srv_h2 {
-    struct srv_h2_body *bodies;
-    struct srv_h2_body *opening; /* its header block is on the way to libh2o */
-    uint32_t max_stream;         /* highest that a client has opened */
-    bool has_preface;
-    bool is_in_block;   /* CONTINUATION must follow */
-    size_t block_bytes; /* of the header block so far */
-    /* The DATA frame being received. */
-    struct srv_h2_body *target; /* NULL: dropped */
-    uint32_t data_left;
-    uint32_t pad_left;
-    bool ends_stream;
-    /* Flow control. */
-    uint32_t credit; /* bytes to give back to the connection's window */
-    uint64_t held;   /* bytes received and neither taken nor dropped */
-    /* Streams answered before their body had come. They are reset, without an error, if the client has not stopped by itself. */
-    uint32_t resets[RESETS_MAX];
-    unsigned n_resets;
-    bool is_reset_due;
-    /* Frames the client may still waste. */
-    uint32_t control_left;
-    uint64_t control_at_ms;
-};
-
-/* ---- Bodies ---- */
-
-static void give_back(struct srv_conn *conn, size_t n)
-{
-    struct srv_h2 *h2 = conn->h2;
-    h2->credit += (uint32_t)n;
-    if (h2->credit >= CREDIT_STEP)
-        srv_conn_queue_after(conn);
-}
-
-/* Forgets what has been received and not taken. */
-static void drop_bufs(struct srv_conn *conn, struct srv_h2_body *body)
-{
-    while (body->first != NULL) {
-        struct srv_buf *buf = body->first;
-        body->first = buf->next_;
-        conn->h2->held -= buf->len;
-        give_back(conn, buf->len);
-        srv_buf_release(buf);
-    }
-    body->last = NULL;
-}
-
-static void remove_body(struct srv_conn *conn, struct srv_h2_body *body)
-{
-    struct srv_h2 *h2 = conn->h2;
-    struct srv_h2_body **at = &h2->bodies;
-    while (*at != body)
-        at = &(*at)->next;
-    *at = body->next;
-    if (h2->target == body)
-        h2->target = NULL;
-    if (h2->opening == body)
-        h2->opening = NULL;
-    drop_bufs(conn, body);
-    free(body);
-}
-
-static struct srv_h2_body *find_body(struct srv_h2 *h2, uint32_t stream)
-{
-    struct srv_h2_body *body = h2->bodies;
-    while (body != NULL && body->stream != stream)
-        body = body->next;
-    return body;
-}
-
-/* Whether bytes that come for the body are still of use. */
-static bool is_wanted(const struct srv_h2_body *body)
-{
-    return body != NULL && !body->is_bad && !body->is_overload && (body->ex == NULL || !body->ex->in.is_failed) &&
-           (body->ex == NULL || !body->ex->is_responded);
-}
-
-/* Hands the oldest buffer, or what went wrong, to the handler. */
-static void deliver(struct srv_conn *conn, struct srv_h2_body *body)
-{
-    struct srv_exchange *ex = body->ex;
-    if (body->is_overload || body->is_bad) {
-        if (body->is_overload)
-            SRV_COUNT(conn->loop, bodies_overload, 1);
-        else
-            SRV_COUNT(conn->loop, bodies_malformed, 1);
-        srv_body_in_deliver(ex, body->is_overload ? SRV_BODY_OVERLOAD : SRV_BODY_MALFORMED);
-        return;
-    }
-    struct srv_buf *buf = body->first;
-    if (buf != NULL) {
-        body->first = buf->next_;
-        if (body->first == NULL)
-            body->last = NULL;
-        conn->h2->held -= buf->len;
-        body->credit += (uint32_t)buf->len;
-        give_back(conn, buf->len);
-        ex->in.buf = buf;
-    }
-    srv_body_in_deliver(ex, body->is_ended && body->first == NULL ? SRV_BODY_END : SRV_BODY_DATA);
-}
-
-/* Whether there is something to hand over. A buffer goes when it is full or the body complete; sooner if the connection holds much,
- * or many slow bodies could fill the window with buffers that never do. */
-static bool is_ready(const struct srv_conn *conn, const struct srv_h2_body *body)
-{
-    const struct srv_buf *buf = body->first;
-    if (body->is_ended || body->is_bad || body->is_overload)
-        return true;
-    return buf != NULL && (buf->len == buf->capacity || conn->h2->held >= HELD_MUCH);
-}
-
-static void pump(struct srv_conn *conn, struct srv_h2_body *body)
-{
-    struct srv_exchange *ex = body->ex;
-    if (ex == NULL || ex->in.is_pumping || ex->in.on_body == NULL)
-        return;
-    ex->in.is_pumping = true;
-    while (ex->in.on_body != NULL && is_ready(conn, body))
-        deliver(conn, body);
-    ex->in.is_pumping = false;
-    if (ex->in.on_body != NULL)
-        srv_body_in_arm(ex);
-}
-
-/* A buffer with room, or NULL. */
-static struct srv_buf *room_for(struct srv_conn *conn, struct srv_h2_body *body)
-{
-    struct srv_buf *buf = body->last;
-    if (buf != NULL && buf->len < buf->capacity)
-        return buf;
-    uint64_t want = body->received >= BUF_SMALL ? BUF_LARGE : BUF_SMALL;
-    if (body->length != SRV_LENGTH_UNKNOWN && body->length - body->received < want)
-        want = body->length - body->received;
-    buf = srv_buf_acquire(conn->loop->env->bufs, (size_t)want);
-    if (buf == NULL)
-        return NULL;
-    if (body->last != NULL)
-        body->last->next_ = buf;
-    else
-        body->first = buf;
-    body->last = buf;
-    return buf;
-}
-
-/* Keeps payload for the body, as much as its buffer takes; 0 when it is no longer wanted. */
-static size_t keep_some(struct srv_conn *conn, struct srv_h2_body *body, const char *bytes, size_t n)
-{
-    if (!is_wanted(body))
-        return 0;
-    if (body->length != SRV_LENGTH_UNKNOWN && n > body->length - body->received) {
-        body->is_bad = true;
-    } else {
-        struct srv_buf *buf = room_for(conn, body);
-        if (buf != NULL) {
-            if (n > buf->capacity - buf->len)
-                n = buf->capacity - buf->len;
-            memcpy(buf->base + buf->len, bytes, n);
-            buf->len += n;
-            body->received += n;
-            conn->h2->held += n;
-            return n;
-        }
-        body->is_overload = true;
-    }
-    drop_bufs(conn, body);
-    pump(conn, body);
-    return 0;
-}
-
-static void keep(struct srv_conn *conn, const char *bytes, size_t n)
-{
-    while (n > 0) {
-        struct srv_h2_body *body = conn->h2->target;
-        size_t kept = keep_some(conn, body, bytes, n);
-        if (kept == 0) {
-            give_back(conn, n);
-            return;
-        }
-        bytes += kept;
-        n -= kept;
-        pump(conn, body);
-    }
-}
-
-static void end_body(struct srv_conn *conn, struct srv_h2_body *body)
-{
-    if (body == NULL)
-        return;
-    body->is_ended = true;
-    if (body->length != SRV_LENGTH_UNKNOWN && body->received != body->length)
-        body->is_bad = true;
-    pump(conn, body);
-}
 
 /* ---- To libh2o ---- */
 
@@ -270,7 +56,8 @@ static bool flush(struct srv_conn *conn)
     return conn->sock != NULL;
 }
 
-/* Passes a frame that libh2o answers by closing the connection: `type` of `stream` without the payload it must have. */
+/* Passes a frame that libh2o answers by closing the connection: `type` of `stream` without the
+ * payload it must have. */
 static void pass_broken(struct srv_conn *conn, const char *head)
 {
     char broken[FRAME_HEAD];
@@ -289,14 +76,17 @@ static void condemn(struct srv_conn *conn)
     srv_conn_shutdown(conn);
 }
 
-/* Charges a frame that makes work without asking for anything; false when the client has sent too many. */
+/* Charges a frame that makes work without asking for anything; false when the client has sent too
+ * many. */
 static bool charge(struct srv_conn *conn)
 {
     struct srv_h2 *h2 = conn->h2;
     uint64_t now = h2o_now(conn->loop->ctx.loop);
     uint64_t earned = (now - h2->control_at_ms) * CONTROL_PER_MS;
     h2->control_at_ms = now;
-    h2->control_left = earned > CONTROL_BURST - h2->control_left ? CONTROL_BURST : h2->control_left + (uint32_t)earned;
+    h2->control_left = earned > CONTROL_BURST - h2->control_left
+                           ? CONTROL_BURST
+                           : h2->control_left + (uint32_t)earned;
     if (h2->control_left == 0) {
         condemn(conn);
         return false;
@@ -312,7 +102,7 @@ static void finish_data(struct srv_conn *conn)
     struct srv_h2 *h2 = conn->h2;
     if (h2->data_left == 0 && h2->pad_left == 0 && h2->ends_stream) {
         h2->ends_stream = false;
-        end_body(conn, h2->target);
+        srv_h2_body_end(conn, h2->target);
     }
 }
 
@@ -326,9 +116,9 @@ static void take_data(struct srv_conn *conn)
     *left -= (uint32_t)n;
     srv_conn_consume(conn, n);
     if (left == &h2->data_left)
-        keep(conn, bytes, n);
+        srv_h2_body_keep(conn, bytes, n);
     else
-        give_back(conn, n);
+        srv_h2_give_back(conn, n);
     finish_data(conn);
 }
 
@@ -347,13 +137,13 @@ static bool begin_data(struct srv_conn *conn, const h2o_http2_frame_t *frame)
     }
     if (frame->length == 0 && !charge(conn))
         return false;
-    h2->target = find_body(h2, frame->stream_id);
+    h2->target = srv_h2_body_find(h2, frame->stream_id);
     h2->ends_stream = (frame->flags & H2O_HTTP2_FRAME_FLAG_END_STREAM) != 0;
     h2->data_left = frame->length - pad;
     h2->pad_left = pad > 0 ? pad - 1 : 0;
     srv_conn_consume(conn, FRAME_HEAD + (pad > 0));
-    give_back(conn, pad > 0);
-    if (!is_wanted(h2->target) || h2->target->is_ended)
+    srv_h2_give_back(conn, pad > 0);
+    if (!srv_h2_body_is_wanted(h2->target) || h2->target->is_ended)
         h2->target = NULL;
     finish_data(conn);
     return true;
@@ -369,12 +159,13 @@ static bool end_block(struct srv_conn *conn)
     if (!flush(conn))
         return false;
     if (h2->opening != NULL && h2->opening->ex == NULL)
-        remove_body(conn, h2->opening);
+        srv_h2_body_remove(conn, h2->opening);
     h2->opening = NULL;
     return true;
 }
 
-/* Fields after a body. libh2o believes the stream to have ended long ago, but its decompressor must see them. */
+/* Fields after a body. libh2o believes the stream to have ended long ago, but its decompressor must
+ * see them. */
 static bool take_trailers(struct srv_conn *conn, struct srv_h2_body *body, h2o_http2_frame_t *frame)
 {
     h2o_http2_conn_t *h2o = conn->sock->data;
@@ -385,12 +176,12 @@ static bool take_trailers(struct srv_conn *conn, struct srv_h2_body *body, h2o_h
         return false;
     frame->payload = (const uint8_t *)conn->rest + FRAME_HEAD;
     if (h2o_http2_decode_headers_payload(&payload, frame, &why) != 0 ||
-        h2o_hpack_parse_headers(body->ex->req, &h2o->_input_header_table, payload.headers, payload.headers_len, NULL, &length, NULL,
-                                &why) != 0) {
+        h2o_hpack_parse_headers(body->ex->req, &h2o->_input_header_table, payload.headers,
+                                payload.headers_len, NULL, &length, NULL, &why) != 0) {
         srv_conn_shutdown(conn);
         return false;
     }
-    end_body(conn, body);
+    srv_h2_body_end(conn, body);
     return true;
 }
 
@@ -401,15 +192,14 @@ static bool take_headers(struct srv_conn *conn, h2o_http2_frame_t *frame)
     struct srv_h2 *h2 = conn->h2;
     char head[FRAME_HEAD];
     memcpy(head, conn->rest, sizeof head);
-    struct srv_h2_body *open = find_body(h2, frame->stream_id);
-    if (open != NULL && open->ex != NULL && !open->is_ended && (frame->flags & complete) == complete)
+    struct srv_h2_body *open = srv_h2_body_find(h2, frame->stream_id);
+    if (open != NULL && open->ex != NULL && !open->is_ended &&
+        (frame->flags & complete) == complete)
         return take_trailers(conn, open, frame);
     if (frame->stream_id % 2 == 1 && frame->stream_id > h2->max_stream) {
         h2->max_stream = frame->stream_id;
         if ((frame->flags & H2O_HTTP2_FRAME_FLAG_END_STREAM) == 0) {
-            struct srv_h2_body *body = h2o_mem_alloc(sizeof *body);
-            *body = (struct srv_h2_body){.stream = frame->stream_id, .next = h2->bodies, .length = SRV_LENGTH_UNKNOWN};
-            h2->bodies = h2->opening = body;
+            h2->opening = srv_h2_body_create(conn, frame->stream_id);
             head[4] |= H2O_HTTP2_FRAME_FLAG_END_STREAM;
         }
     }
@@ -441,12 +231,8 @@ static bool take_frame(struct srv_conn *conn, h2o_http2_frame_t *frame)
         return false;
     }
     switch (frame->type) {
-    case H2O_HTTP2_FRAME_TYPE_HEADERS:
-        goes_on = take_headers(conn, frame);
-        break;
-    case H2O_HTTP2_FRAME_TYPE_CONTINUATION:
-        goes_on = take_continuation(conn, frame);
-        break;
+    case H2O_HTTP2_FRAME_TYPE_HEADERS: goes_on = take_headers(conn, frame); break;
+    case H2O_HTTP2_FRAME_TYPE_CONTINUATION: goes_on = take_continuation(conn, frame); break;
     case H2O_HTTP2_FRAME_TYPE_WINDOW_UPDATE:
         pass(conn, conn->rest, FRAME_HEAD + frame->length);
         break;
@@ -480,7 +266,9 @@ static bool take_one(struct srv_conn *conn)
         h2->has_preface = true;
         pass(conn, conn->rest, PREFACE_LEN);
         srv_conn_consume(conn, PREFACE_LEN);
-        give_back(conn, SRV_FRONT_H2_WINDOW - WINDOW_DEFAULT); /* libh2o queues its SETTINGS before this is looked at */
+        srv_h2_give_back(
+            conn, SRV_FRONT_H2_WINDOW -
+                      WINDOW_DEFAULT); /* libh2o queues its SETTINGS before this is looked at */
         return flush(conn);
     }
     if (h2->data_left > 0 || h2->pad_left > 0) {
@@ -493,7 +281,9 @@ static bool take_one(struct srv_conn *conn)
         .length = (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2],
         .type = head[3],
         .flags = head[4],
-        .stream_id = ((uint32_t)head[5] << 24 | (uint32_t)head[6] << 16 | (uint32_t)head[7] << 8 | head[8]) & 0x7fffffff,
+        .stream_id =
+            ((uint32_t)head[5] << 24 | (uint32_t)head[6] << 16 | (uint32_t)head[7] << 8 | head[8]) &
+            0x7fffffff,
     };
     if (frame.length > FRAME_MAX) {
         pass(conn, conn->rest, FRAME_HEAD);
@@ -515,7 +305,8 @@ static bool receive(struct srv_conn *conn)
     size_t held = conn->rest_len;
     if (held > 0)
         memcpy(scratch, conn->rest, held);
-    ssize_t n = recv(h2o_socket_get_fd(conn->sock), scratch + held, SRV_SCRATCH_BYTES - held, MSG_DONTWAIT);
+    ssize_t n =
+        recv(h2o_socket_get_fd(conn->sock), scratch + held, SRV_SCRATCH_BYTES - held, MSG_DONTWAIT);
     if (n <= 0) {
         if (n == 0 || (errno != EAGAIN && errno != EINTR))
             conn->h2o_read(conn->sock, h2o_socket_error_closed);
@@ -535,11 +326,7 @@ static void filter(struct srv_conn *conn)
     if (conn->sock == NULL || !flush(conn))
         return;
     srv_conn_settle(conn);
-    struct srv_h2_body *next;
-    for (struct srv_h2_body *body = conn->h2->bodies; body != NULL && conn->h2->held >= HELD_MUCH; body = next) {
-        next = body->next;
-        pump(conn, body);
-    }
+    srv_h2_body_relieve(conn);
 }
 
 static void on_readable(h2o_socket_t *sock, const char *err)
@@ -562,11 +349,12 @@ static void on_readable(h2o_socket_t *sock, const char *err)
 /* An interim response: HEADERS with `:status: 100`, which is no request's end. */
 static void emit_continue(h2o_http2_conn_t *h2o, uint32_t stream)
 {
-    static const char BLOCK[] = "\x08\x03" "100";
+    static const char BLOCK[] = "\x08\x03"
+                                "100";
     const size_t len = sizeof BLOCK - 1;
     h2o_iovec_t to = h2o_buffer_reserve(&h2o->_write.buf, FRAME_HEAD + len);
-    h2o_http2_encode_frame_header((uint8_t *)to.base, len, H2O_HTTP2_FRAME_TYPE_HEADERS, H2O_HTTP2_FRAME_FLAG_END_HEADERS,
-                                  (int32_t)stream);
+    h2o_http2_encode_frame_header((uint8_t *)to.base, len, H2O_HTTP2_FRAME_TYPE_HEADERS,
+                                  H2O_HTTP2_FRAME_FLAG_END_HEADERS, (int32_t)stream);
     memcpy(to.base + FRAME_HEAD, BLOCK, len);
     h2o->_write.buf->size += FRAME_HEAD + len;
 }
@@ -576,7 +364,7 @@ static bool emit(struct srv_conn *conn, h2o_http2_conn_t *h2o)
 {
     struct srv_h2 *h2 = conn->h2;
     size_t before = h2o->_write.buf->size;
-    if (h2->credit >= CREDIT_STEP) {
+    if (h2->credit >= srv_h2_credit_step) {
         h2o_http2_encode_window_update_frame(&h2o->_write.buf, 0, (int32_t)h2->credit);
         h2->credit = 0;
     }
@@ -584,8 +372,9 @@ static bool emit(struct srv_conn *conn, h2o_http2_conn_t *h2o)
         if (body->sends_continue)
             emit_continue(h2o, body->stream);
         body->sends_continue = false;
-        if (body->credit >= CREDIT_STEP && !body->is_ended) {
-            h2o_http2_encode_window_update_frame(&h2o->_write.buf, body->stream, (int32_t)body->credit);
+        if (body->credit >= srv_h2_credit_step && !body->is_ended) {
+            h2o_http2_encode_window_update_frame(&h2o->_write.buf, body->stream,
+                                                 (int32_t)body->credit);
             body->credit = 0;
         }
     }
@@ -601,7 +390,8 @@ static enum srv_after after(struct srv_conn *conn)
     h2o_socket_t *sock = conn->sock;
     if (sock->_cb.read == conn->h2o_read)
         sock->_cb.read = on_readable;
-    /* Not reading: either much output is queued, or the connection is on its way out and libh2o knows it no longer. */
+    /* Not reading: either much output is queued, or the connection is on its way out and libh2o
+     * knows it no longer. */
     if (sock->_cb.read != on_readable)
         return SRV_AFTER_AGAIN;
     h2o_http2_conn_t *h2o = sock->data;
@@ -617,7 +407,8 @@ void srv_gate_h2_start(struct srv_conn *conn)
     h2o_socket_t *sock = conn->sock;
     struct timeval now = *h2o_get_timestamp(&conn->loop->ctx, NULL, NULL);
     conn->h2 = h2o_mem_alloc(sizeof *conn->h2);
-    *conn->h2 = (struct srv_h2){.control_left = CONTROL_BURST, .control_at_ms = h2o_now(conn->loop->ctx.loop)};
+    *conn->h2 = (struct srv_h2){.control_left = CONTROL_BURST,
+                                .control_at_ms = h2o_now(conn->loop->ctx.loop)};
     h2o_http2_accept(&conn->loop->accept, sock, now);
     conn->h2o_read = sock->_cb.read;
     conn->after = after;
@@ -630,7 +421,7 @@ void srv_gate_h2_start(struct srv_conn *conn)
 void srv_gate_h2_free(struct srv_conn *conn)
 {
     while (conn->h2->bodies != NULL)
-        remove_body(conn, conn->h2->bodies);
+        srv_h2_body_remove(conn, conn->h2->bodies);
     free(conn->h2);
     conn->h2 = NULL;
 }
@@ -641,7 +432,9 @@ void srv_gate_h2_bind(struct srv_exchange *ex)
 {
     h2o_http2_stream_t *stream = H2O_STRUCT_FROM_MEMBER(h2o_http2_stream_t, req, ex->req);
     struct srv_h2_body *body = ex->conn->h2->opening;
-    uint64_t length = stream->_expected_content_length == SIZE_MAX ? SRV_LENGTH_UNKNOWN : stream->_expected_content_length;
+    uint64_t length = stream->_expected_content_length == SIZE_MAX
+                          ? SRV_LENGTH_UNKNOWN
+                          : stream->_expected_content_length;
     if (body == NULL || body->stream != stream->stream_id) {
         /* Without a body there is nothing a length could announce. */
         ex->in.is_ended = true;
@@ -656,29 +449,6 @@ void srv_gate_h2_bind(struct srv_exchange *ex)
     ex->request.content_length = length;
 }
 
-void srv_gate_h2_want(struct srv_exchange *ex)
-{
-    struct srv_h2_body *body = ex->in.h2;
-    if (body == NULL) {
-        srv_body_in_deliver(ex, SRV_BODY_END);
-        return;
-    }
-    if (body->owes_continue && body->received == 0) {
-        body->sends_continue = true;
-        srv_conn_queue_after(ex->conn);
-    }
-    body->owes_continue = false;
-    if (!ex->in.is_pumping)
-        srv_body_in_arm(ex);
-    pump(ex->conn, body);
-}
-
-void srv_gate_h2_stop(struct srv_exchange *ex)
-{
-    if (ex->in.h2 != NULL)
-        drop_bufs(ex->conn, ex->in.h2);
-}
-
 static void make_resets_due(struct srv_conn *conn)
 {
     conn->h2->is_reset_due = true;
@@ -690,13 +460,14 @@ static void on_reset_time(h2o_timeout_entry_t *entry)
     make_resets_due(H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry));
 }
 
-/* The client has its answer and may go on sending into a window that is never opened again. Told so at once, some take the reset for
- * a failure and the answer for lost; so they get a moment to notice by themselves. */
+/* The client has its answer and may go on sending into a window that is never opened again. Told so
+ * at once, some take the reset for a failure and the answer for lost; so they get a moment to
+ * notice by themselves. */
 static void reset_later(struct srv_conn *conn, uint32_t stream)
 {
     struct srv_h2 *h2 = conn->h2;
     h2->resets[h2->n_resets++] = stream;
-    if (h2->n_resets == RESETS_MAX)
+    if (h2->n_resets == SRV_H2_RESETS_MAX)
         make_resets_due(conn);
     else if (!h2o_timeout_is_linked(&conn->timer))
         srv_conn_set_timer(conn, SRV_TIMEOUT_LINGER, on_reset_time);
@@ -706,7 +477,7 @@ void srv_gate_h2_unbind(struct srv_exchange *ex)
 {
     struct srv_h2_body *body = ex->in.h2;
     ex->in.h2 = NULL;
-    if (ex->is_final && !body->is_ended && ex->conn->h2->n_resets < RESETS_MAX)
+    if (ex->is_final && !body->is_ended && ex->conn->h2->n_resets < SRV_H2_RESETS_MAX)
         reset_later(ex->conn, body->stream);
-    remove_body(ex->conn, body);
+    srv_h2_body_remove(ex->conn, body);
 }

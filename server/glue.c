@@ -4,22 +4,28 @@
 
 #include "server/check.h"
 #include "server/target.h"
+#include "server/conn.h"
+#include "server/exchange_run.h"
+#include "server/gates.h"
 
 enum { ID_DIGITS = 16 };
 
 /* ---- The end of an exchange ---- */
 
-/* Whether the exchange ends with work outstanding, that is without the client having been sent all of its response. */
+/* Whether the exchange ends with work outstanding, that is without the client having been sent all
+ * of its response. */
 static bool is_aborted(const struct srv_exchange *ex)
 {
     if (!ex->is_final)
         return true;
-    if (ex->request.version != 20 || ex->req->res.content_length == SIZE_MAX || ex->request.method == SRV_HEAD)
+    if (ex->request.version != 20 || ex->req->res.content_length == SIZE_MAX ||
+        ex->request.method == SRV_HEAD)
         return false;
     return ex->req->bytes_sent < ex->req->res.content_length;
 }
 
-/* A client that opens requests and drops them makes work for nothing; it costs a connection each time the budget is spent. */
+/* A client that opens requests and drops them makes work for nothing; it costs a connection each
+ * time the budget is spent. */
 static void count_abort(struct srv_conn *conn)
 {
     SRV_COUNT(conn->loop, requests_aborted, 1);
@@ -51,7 +57,8 @@ static void dispose(void *arg)
 
 static void make_id(struct srv_loop *loop, char id_out[ID_DIGITS + 1])
 {
-    uint64_t x = loop->id_seed += 0x9e3779b97f4a7c15; /* splitmix64: every value once before any comes again */
+    uint64_t x = loop->id_seed +=
+        0x9e3779b97f4a7c15; /* splitmix64: every value once before any comes again */
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;
     x ^= x >> 31;
@@ -74,7 +81,8 @@ static void take_head1(struct srv_exchange *ex, const struct srv_fed_head *fed)
     struct srv_request *request = &ex->request;
     char *bytes = h2o_mem_alloc_pool(&ex->req->pool, head->head_len);
     memcpy(bytes, fed->bytes, head->head_len);
-    struct srv_field *fields = h2o_mem_alloc_pool(&ex->req->pool, (size_t)head->n_fields * sizeof *fields);
+    struct srv_field *fields =
+        h2o_mem_alloc_pool(&ex->req->pool, (size_t)head->n_fields * sizeof *fields);
     for (int i = 0; i < head->n_fields; i++) {
         lower(bytes + head->fields[i].name.off, head->fields[i].name.len);
         fields[i].name = srv_head1_str(bytes, head->fields[i].name);
@@ -90,21 +98,24 @@ static void take_head1(struct srv_exchange *ex, const struct srv_fed_head *fed)
     request->fields = fields;
     request->n_fields = (size_t)head->n_fields;
     request->has_body = head->body != SRV_HEAD1_BODY_NONE;
-    request->content_length = head->body == SRV_HEAD1_BODY_CHUNKED ? SRV_LENGTH_UNKNOWN : head->content_length;
+    request->content_length =
+        head->body == SRV_HEAD1_BODY_CHUNKED ? SRV_LENGTH_UNKNOWN : head->content_length;
     request->version = head->version;
 }
 
 /* What libh2o keeps of the stand-in points into an input buffer that may move. */
 static void forget_stand_in(h2o_req_t *req, bool is_head, int version)
 {
-    req->input.method = is_head ? h2o_iovec_init(H2O_STRLIT("HEAD")) : h2o_iovec_init(H2O_STRLIT("GET"));
+    req->input.method =
+        is_head ? h2o_iovec_init(H2O_STRLIT("HEAD")) : h2o_iovec_init(H2O_STRLIT("GET"));
     req->input.path = h2o_iovec_init(H2O_STRLIT("/"));
     req->method = req->input.method;
     req->path = req->path_normalized = req->input.path;
     req->version = version == 10 ? 0x100 : 0x101;
 }
 
-static void append_field(struct srv_request *request, struct srv_field *fields, const char *name, struct srv_str value)
+static void append_field(struct srv_request *request, struct srv_field *fields, const char *name,
+                         struct srv_str value)
 {
     fields[request->n_fields].name = (struct srv_str){name, strlen(name)};
     fields[request->n_fields++].value = value;
@@ -122,7 +133,8 @@ static void take_h2(struct srv_exchange *ex)
 {
     h2o_req_t *req = ex->req;
     struct srv_request *request = &ex->request;
-    struct srv_field *fields = h2o_mem_alloc_pool(&req->pool, (req->headers.size + 2) * sizeof *fields);
+    struct srv_field *fields =
+        h2o_mem_alloc_pool(&req->pool, (req->headers.size + 2) * sizeof *fields);
     request->fields = fields;
     /* Without :authority libh2o puts the configured host in. */
     if (req->input.authority.base != req->hostconf->authority.hostport.base)
@@ -136,23 +148,28 @@ static void take_h2(struct srv_exchange *ex)
     }
     request->method_name = (struct srv_str){req->input.method.base, req->input.method.len};
     request->method = srv_method_of(request->method_name);
-    srv_target_split((struct srv_str){req->input.path.base, req->input.path.len}, &request->path, &request->query);
+    srv_target_split((struct srv_str){req->input.path.base, req->input.path.len}, &request->path,
+                     &request->query);
     request->version = 20;
     srv_gate_h2_bind(ex);
     if (request->has_body && request->content_length != SRV_LENGTH_UNKNOWN)
-        append_field(request, fields, "content-length", decimal(&req->pool, request->content_length));
+        append_field(request, fields, "content-length",
+                     decimal(&req->pool, request->content_length));
 }
 
-/* The status that an HTTP/2 head is answered with before any handler sees it; 0 if it is fine. What libh2o checks itself (order and
- * case of names, connection fields, control characters in values) is not repeated. */
+/* The status that an HTTP/2 head is answered with before any handler sees it; 0 if it is fine. What
+ * libh2o checks itself (order and case of names, connection fields, control characters in values)
+ * is not repeated. */
 static int check_h2(const struct srv_request *request)
 {
-    bool is_asterisk = request->path.len == 1 && request->path.base[0] == '*' && request->method == SRV_OPTIONS;
+    bool is_asterisk =
+        request->path.len == 1 && request->path.base[0] == '*' && request->method == SRV_OPTIONS;
     if (request->path.len + request->query.len > SRV_HEAD1_LINE_MAX)
         return 414;
     if (request->n_fields > SRV_HEAD1_FIELDS_MAX)
         return 431;
-    if (request->path.len == 0 || (request->path.base[0] != '/' && !is_asterisk) || !srv_target_valid(request->path) ||
+    if (request->path.len == 0 || (request->path.base[0] != '/' && !is_asterisk) ||
+        !srv_target_valid(request->path) ||
         (request->query.len > 0 && !srv_target_valid(request->query)))
         return 400;
     if (request->authority.len > 0 && !srv_authority_valid(request->authority))
@@ -160,7 +177,9 @@ static int check_h2(const struct srv_request *request)
     for (size_t i = 0; i < request->n_fields; i++)
         if (request->fields[i].name.len == 0)
             return 400;
-    return h2o_memis(request->method_name.base, request->method_name.len, H2O_STRLIT("CONNECT")) ? 501 : 0;
+    return h2o_memis(request->method_name.base, request->method_name.len, H2O_STRLIT("CONNECT"))
+               ? 501
+               : 0;
 }
 
 /* ---- Starting ---- */
@@ -171,7 +190,8 @@ static void answer(struct srv_exchange *ex, int status, const char *text)
         {{"Content-Type", 12}, {"text/plain", 10}},
         {{"Retry-After", 11}, {"1", 1}},
     };
-    struct srv_response response = {.status = status, .fields = fields, .n_fields = status == 503 ? 2 : 1};
+    struct srv_response response = {
+        .status = status, .fields = fields, .n_fields = status == 503 ? 2 : 1};
     srv_respond_bytes(ex, &response, text, strlen(text));
 }
 
@@ -198,7 +218,9 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
     } else {
         take_h2(ex);
         ex->must_close = conn->is_refused;
-        refusal = conn->is_refused || conn->is_condemned ? 503 : ex->in.is_failed ? 400 : check_h2(&ex->request);
+        refusal = conn->is_refused || conn->is_condemned ? 503
+                  : ex->in.is_failed                     ? 400
+                                                         : check_h2(&ex->request);
     }
     if (refusal != 0) {
         answer(ex, refusal, refusal == 503 ? "too many connections\n" : "malformed request\n");
@@ -239,7 +261,8 @@ void *srv_exchange_context(const struct srv_exchange *ex)
     return ex->ctx;
 }
 
-const struct srv_str *srv_request_field(const struct srv_request *req, const char *name, size_t *count_out)
+const struct srv_str *srv_request_field(const struct srv_request *req, const char *name,
+                                        size_t *count_out)
 {
     const struct srv_str *first = NULL;
     size_t count = 0;

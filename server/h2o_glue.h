@@ -61,7 +61,7 @@ enum srv_after {
 struct srv_loop {
     h2o_context_t ctx;                      /* [o] */
     h2o_accept_ctx_t accept;                /* [c] */
-    struct srv_loop_env *env;                /* [c] */
+    struct srv_loop_env *env;               /* [c] */
     unsigned index;                         /* [c] */
     h2o_socket_t *wake_sock;                /* [o] */
     int wake_fd;                            /* [c] */
@@ -126,8 +126,9 @@ struct srv_conn {
 
 /* The receiving half of an exchange. */
 struct srv_body_in {
-    void (*on_body)(void *ctx, enum srv_body_event event, struct srv_buf *buf); /* NULL: not asked */
-    struct srv_buf *buf;                                                        /* being filled */
+    void (*on_body)(void *ctx, enum srv_body_event event,
+                    struct srv_buf *buf); /* NULL: not asked */
+    struct srv_buf *buf;                  /* being filled */
     struct srv_h2_body *h2; /* HTTP/2: what the filter holds for it; NULL without a body */
     uint64_t left;          /* HTTP/1 with a length: bytes to come */
     struct srv_chunked chunked;
@@ -161,77 +162,12 @@ struct srv_exchange {
     uint64_t acked;            /* of the TCP connection, when the stall timer was set */
     bool is_responded;
     bool is_head_sent;
-    bool is_all_sent;    /* libh2o has all bytes there are */
-    bool is_final;       /* and knows it */
-    bool is_waiting; /* the source said WAIT */
-    bool is_in_next; /* source->next is on the stack */
-    bool is_woken;   /* srv_source_wake came while it was */
-    bool is_early;   /* HTTP/1: answered before the body had been read */
-    bool is_writing; /* 100 Continue is being written through TLS */
+    bool is_all_sent; /* libh2o has all bytes there are */
+    bool is_final;    /* and knows it */
+    bool is_waiting;  /* the source said WAIT */
+    bool is_in_next;  /* source->next is on the stack */
+    bool is_woken;    /* srv_source_wake came while it was */
+    bool is_early;    /* HTTP/1: answered before the body had been read */
+    bool is_writing;  /* 100 Continue is being written through TLS */
     bool must_close;
 };
-
-/* ---- listen.c ---- */
-void srv_conn_ref(struct srv_conn *conn);
-void srv_conn_unref(struct srv_conn *conn);
-/* Has conn->after called when the present round of events is over. */
-void srv_conn_queue_after(struct srv_conn *conn);
-/* Sets or clears the connection's timer. */
-void srv_conn_set_timer(struct srv_conn *conn, enum srv_timeout which, h2o_timeout_cb cb);
-void srv_conn_clear_timer(struct srv_conn *conn);
-/* Ends the connection at the socket; libh2o then finds it closed. */
-void srv_conn_shutdown(struct srv_conn *conn);
-/* Moves what TLS has decrypted, past the first `keep` bytes, to the connection's rest, which must
- * not be borrowed. */
-void srv_conn_take_tls(struct srv_conn *conn, size_t keep);
-/* Drops the first `n` bytes of the rest. */
-void srv_conn_consume(struct srv_conn *conn, size_t n);
-/* Copies a borrowed rest, so that the scratch may be used again. */
-void srv_conn_settle(struct srv_conn *conn);
-
-/* ---- gate_h1.c, gate_h2.c ---- */
-/* Speaks HTTP/1 or HTTP/2 on a fresh connection whose first bytes are the rest. */
-void srv_gate_h1_start(struct srv_conn *conn);
-void srv_gate_h2_start(struct srv_conn *conn);
-/* Closes the connection if it has no request; or at once. */
-void srv_gate_h1_drain(struct srv_conn *conn);
-void srv_gate_h1_cut(struct srv_conn *conn);
-/* Puts the bytes that libh2o takes for the request into its input; conn->stand_in_len of them. */
-void srv_gate_h1_put_stand_in(struct srv_conn *conn);
-/* Finds the body the filter holds for a request, and what it knows of its length. */
-void srv_gate_h2_bind(struct srv_exchange *ex);
-/* The exchange wants the next buffer; `on_body` is set. */
-void srv_gate_h2_want(struct srv_exchange *ex);
-/* The exchange is over. */
-void srv_gate_h2_unbind(struct srv_exchange *ex);
-void srv_gate_h2_free(struct srv_conn *conn);
-/* What has been received of the exchange's body is no longer wanted. */
-void srv_gate_h2_stop(struct srv_exchange *ex);
-/* To be called after libh2o has been given something to write. */
-void srv_gate_h2_check(struct srv_conn *conn);
-
-/* ---- glue.c ---- */
-/* Registers the one h2o handler there is. */
-void srv_glue_register(h2o_hostconf_t *host);
-/* ---- body_in.c ---- */
-void srv_body_in_init(struct srv_exchange *ex, const struct srv_head1 *head);
-void srv_body_in_fini(struct srv_exchange *ex);
-/* The response has begun: the handler is told nothing more. */
-void srv_body_in_stop(struct srv_exchange *ex);
-/* Reports an event to the handler, once; takes in->buf along with DATA and END. */
-void srv_body_in_deliver(struct srv_exchange *ex, enum srv_body_event event);
-/* Sets or clears the stall timer. */
-void srv_body_in_arm(struct srv_exchange *ex);
-void srv_body_in_disarm(struct srv_exchange *ex);
-/* Whether what is left of an unread body is short enough to be dropped for the sake of the
- * connection. */
-bool srv_body_in_is_short(const struct srv_exchange *ex);
-/* Reads the rest of the body and drops it, then calls srv_body_out_finish. */
-void srv_body_in_discard(struct srv_exchange *ex);
-
-/* ---- body_out.c ---- */
-void srv_body_out_fini(struct srv_exchange *ex);
-/* HTTP/1: the client is done sending; hands the connection back to libh2o. */
-void srv_body_out_finish(struct srv_exchange *ex, bool may_keep);
-/* The connection may be written to again after a 100 Continue. */
-void srv_body_out_resume(struct srv_exchange *ex);

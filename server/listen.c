@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "server/check.h"
+#include "server/conn.h"
+#include "server/gates.h"
 
 enum {
     ACCEPTS_PER_WAKE = 16,
@@ -89,8 +91,11 @@ static struct srv_conn *create_conn(struct srv_listen_slot *slot, h2o_socket_t *
 {
     struct srv_loop *loop = slot->loop;
     struct srv_conn *conn = h2o_mem_alloc(sizeof *conn);
-    *conn = (struct srv_conn){
-        .sock = sock, .loop = loop, .listener = slot->listener, .refs = 1, .is_tls = slot->listener->tls != NULL};
+    *conn = (struct srv_conn){.sock = sock,
+                              .loop = loop,
+                              .listener = slot->listener,
+                              .refs = 1,
+                              .is_tls = slot->listener->tls != NULL};
     sock->data = conn;
     sock->on_close.cb = on_close;
     sock->on_close.data = conn;
@@ -113,7 +118,8 @@ void srv_conn_consume(struct srv_conn *conn, size_t n)
 /* Whether the rest lies in memory of its own. */
 static bool rest_is_held(const struct srv_conn *conn)
 {
-    return conn->held != NULL && conn->rest >= conn->held->bytes && conn->rest <= conn->held->bytes + conn->held->size;
+    return conn->held != NULL && conn->rest >= conn->held->bytes &&
+           conn->rest <= conn->held->bytes + conn->held->size;
 }
 
 void srv_conn_settle(struct srv_conn *conn)
@@ -125,7 +131,8 @@ void srv_conn_settle(struct srv_conn *conn)
     }
     if (rest_is_held(conn))
         return;
-    /* A borrowed rest may follow nothing held: input is only received once what was held is used up. */
+    /* A borrowed rest may follow nothing held: input is only received once what was held is used
+     * up. */
     SRV_CHECK(conn->held == NULL);
     h2o_buffer_init(&conn->held, &h2o_socket_buffer_prototype);
     h2o_iovec_t to = h2o_buffer_reserve(&conn->held, conn->rest_len);
@@ -182,7 +189,8 @@ static void start_protocol(struct srv_conn *conn, bool is_h2)
         srv_gate_h1_start(conn);
 }
 
-/* Receives into the scratch, behind what has been held so far. False when the connection is over or nothing has come. */
+/* Receives into the scratch, behind what has been held so far. False when the connection is over or
+ * nothing has come. */
 static bool sniff_receive(struct srv_conn *conn)
 {
     char *scratch = conn->loop->scratch;
@@ -281,10 +289,12 @@ static bool accept_some(struct srv_listen_slot *slot, int max)
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            /* The queue stays readable, so that polling it now would only burn the core that could free a descriptor. */
+            /* The queue stays readable, so that polling it now would only burn the core that could
+             * free a descriptor. */
             h2o_socket_read_stop(slot->sock);
             slot->pause.cb = on_pause_over;
-            h2o_timeout_link(slot->loop->ctx.loop, &slot->loop->timeouts[SRV_TIMEOUT_ACCEPT_PAUSE], &slot->pause);
+            h2o_timeout_link(slot->loop->ctx.loop, &slot->loop->timeouts[SRV_TIMEOUT_ACCEPT_PAUSE],
+                             &slot->pause);
         }
         return errno == ECONNABORTED || errno == EINTR;
     }
@@ -305,7 +315,8 @@ void srv_listen_start(struct srv_loop *loop)
         struct srv_listener *listener = &env->listeners[i];
         struct srv_listen_slot *slot = &loop->slots[i];
         *slot = (struct srv_listen_slot){.loop = loop, .listener = listener};
-        slot->sock = h2o_evloop_socket_create(loop->ctx.loop, listener->fds[loop->index], H2O_SOCKET_FLAG_DONT_READ);
+        slot->sock = h2o_evloop_socket_create(loop->ctx.loop, listener->fds[loop->index],
+                                              H2O_SOCKET_FLAG_DONT_READ);
         listener->fds[loop->index] = -1;
         slot->sock->data = slot;
         h2o_socket_read_start(slot->sock, on_accept);
@@ -318,7 +329,8 @@ static void stop_accepting(struct srv_loop *loop)
         struct srv_listen_slot *slot = &loop->slots[i];
         if (slot->sock == NULL)
             continue;
-        /* Clients in the kernel's queue believe to be connected; closing the listener would reset them. */
+        /* Clients in the kernel's queue believe to be connected; closing the listener would reset
+         * them. */
         for (int n = 0; n < SOMAXCONN && accept_some(slot, 1); n++)
             ;
         h2o_timeout_unlink(&slot->pause);
@@ -340,7 +352,8 @@ static void for_each_conn(struct srv_loop *loop, void (*end)(struct srv_conn *co
 void srv_listen_stop(struct srv_loop *loop)
 {
     for_each_conn(loop, srv_gate_h1_drain);
-    stop_accepting(loop); /* who is accepted only now has the time of a handshake to ask for something */
+    stop_accepting(
+        loop); /* who is accepted only now has the time of a handshake to ask for something */
 }
 
 void srv_listen_cut(struct srv_loop *loop)

@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include "server/check.h"
+#include "server/conn.h"
+#include "server/exchange_run.h"
 
 enum {
-    WAIT_MS = 1000,       /* longest sleep of an idle loop */
-    WAIT_DRAIN_MS = 50,   /* of one that is about to end */
-    CUT_ROUNDS = 200,     /* rounds of events that cut connections get to unwind */
+    WAIT_MS = 1000,     /* longest sleep of an idle loop */
+    WAIT_DRAIN_MS = 50, /* of one that is about to end */
+    CUT_ROUNDS = 200,   /* rounds of events that cut connections get to unwind */
     H2_GOAWAY_WAIT_MS = 1000,
 };
 
@@ -19,15 +21,18 @@ void srv_loop_env_init_h2o(struct srv_loop_env *env)
     h2o_globalconf_t *conf = h2o_mem_alloc(sizeof *conf);
     h2o_config_init(conf);
     conf->server_name = h2o_iovec_init(H2O_STRLIT("Gyre"));
-    /* Input buffers stay small because the gates bound them; nothing of ours shall end up in a temporary file unasked. */
+    /* Input buffers stay small because the gates bound them; nothing of ours shall end up in a
+     * temporary file unasked. */
     h2o_socket_buffer_mmap_settings.threshold = SIZE_MAX;
     conf->http1.req_timeout = env->config->idle_timeout_ms;
     conf->http1.upgrade_to_http2 = 0;
     conf->http2.idle_timeout = env->config->idle_timeout_ms;
     conf->http2.graceful_shutdown_timeout = H2_GOAWAY_WAIT_MS;
-    /* More than the streams a client may open, so that a request never waits inside libh2o while its body arrives. */
+    /* More than the streams a client may open, so that a request never waits inside libh2o while
+     * its body arrives. */
     conf->http2.max_concurrent_requests_per_connection = 256;
-    h2o_hostconf_t *host = h2o_config_register_host(conf, h2o_iovec_init(H2O_STRLIT("default")), 65535);
+    h2o_hostconf_t *host =
+        h2o_config_register_host(conf, h2o_iovec_init(H2O_STRLIT("default")), 65535);
     host->http2.push_preload = 0;
     srv_glue_register(host);
     env->h2o = conf;
@@ -54,9 +59,10 @@ void srv_loop_post(struct srv_loop *loop, struct srv_job *job)
     struct srv_job *head = atomic_load_explicit(&loop->posted, memory_order_relaxed);
     do {
         job->next_ = head;
-    } while (!atomic_compare_exchange_weak_explicit(&loop->posted, &head, job, memory_order_release /* A */,
-                                                    memory_order_relaxed));
-    /* Whoever made the list non-empty wakes: the loop takes the whole list after it has read the wake-up. */
+    } while (!atomic_compare_exchange_weak_explicit(
+        &loop->posted, &head, job, memory_order_release /* A */, memory_order_relaxed));
+    /* Whoever made the list non-empty wakes: the loop takes the whole list after it has read the
+     * wake-up. */
     if (head == NULL)
         wake(loop);
 }
@@ -64,7 +70,8 @@ void srv_loop_post(struct srv_loop *loop, struct srv_job *job)
 /* Runs `done` of all that is posted, oldest first. */
 static void deliver_posts(struct srv_loop *loop)
 {
-    struct srv_job *job = atomic_exchange_explicit(&loop->posted, NULL, memory_order_acquire); /* pairs with A */
+    struct srv_job *job =
+        atomic_exchange_explicit(&loop->posted, NULL, memory_order_acquire); /* pairs with A */
     struct srv_job *oldest = NULL;
     while (job != NULL) {
         struct srv_job *next = job->next_;
@@ -120,7 +127,8 @@ struct srv_loop *srv_loop_create(struct srv_loop_env *env, unsigned index)
     struct srv_loop *loop = calloc(1, sizeof *loop);
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     char *scratch = malloc(SRV_SCRATCH_BYTES);
-    if (loop == NULL || fd == -1 || scratch == NULL || getrandom(&loop->id_seed, sizeof loop->id_seed, 0) == -1)
+    if (loop == NULL || fd == -1 || scratch == NULL ||
+        getrandom(&loop->id_seed, sizeof loop->id_seed, 0) == -1)
         goto fail;
     loop->env = env;
     loop->index = index;
@@ -161,7 +169,8 @@ void srv_loop_destroy(struct srv_loop *loop)
     if (loop == NULL)
         return;
     deliver_posts(loop);
-    /* libh2o cannot take down a context that still has connections; what little may be left is the process's to release. */
+    /* libh2o cannot take down a context that still has connections; what little may be left is the
+     * process's to release. */
     if (loop->n_conns == 0)
         dispose_h2o(loop);
     free(loop->slots);
@@ -174,14 +183,15 @@ void srv_loop_destroy(struct srv_loop *loop)
 void srv_loop_want(struct srv_loop *loop, enum srv_loop_state state)
 {
     int have = atomic_load_explicit(&loop->wanted, memory_order_relaxed);
-    while (have < (int)state && !atomic_compare_exchange_weak_explicit(&loop->wanted, &have, (int)state, memory_order_relaxed,
-                                                                       memory_order_relaxed))
+    while (have < (int)state &&
+           !atomic_compare_exchange_weak_explicit(&loop->wanted, &have, (int)state,
+                                                  memory_order_relaxed, memory_order_relaxed))
         ;
     wake(loop);
 }
 
-/* Connections whose events of this round are over may now be looked at without libh2o on the stack. True if the next round must not
- * sleep: libh2o runs what is pending only after it has polled. */
+/* Connections whose events of this round are over may now be looked at without libh2o on the stack.
+ * True if the next round must not sleep: libh2o runs what is pending only after it has polled. */
 static bool run_after(struct srv_loop *loop)
 {
     bool has_acted = false;

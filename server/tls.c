@@ -23,14 +23,16 @@ static void explain(char *error, size_t size, const char *what, const char *path
     ERR_clear_error();
 }
 
-/* The server's preference among the protocols that the client offers; none in common is a client that speaks neither. */
-static int select_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
-                           unsigned in_len, void *arg)
+/* The server's preference among the protocols that the client offers; none in common is a client
+ * that speaks neither. */
+static int select_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+                           const unsigned char *in, unsigned in_len, void *arg)
 {
     unsigned char *selected = NULL;
     (void)ssl;
     (void)arg;
-    if (SSL_select_next_proto(&selected, out_len, PROTOCOLS, sizeof PROTOCOLS - 1, in, in_len) != OPENSSL_NPN_NEGOTIATED)
+    if (SSL_select_next_proto(&selected, out_len, PROTOCOLS, sizeof PROTOCOLS - 1, in, in_len) !=
+        OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     *out = selected;
     return SSL_TLSEXT_ERR_OK;
@@ -54,10 +56,12 @@ static X509 *make_certificate(EVP_PKEY *key)
     if (cert == NULL)
         return NULL;
     X509_NAME *name = X509_get_subject_name(cert);
-    bool ok = X509_set_version(cert, X509_VERSION_3) == 1 && ASN1_INTEGER_set_uint64(X509_get_serialNumber(cert), 1) == 1 &&
+    bool ok = X509_set_version(cert, X509_VERSION_3) == 1 &&
+              ASN1_INTEGER_set_uint64(X509_get_serialNumber(cert), 1) == 1 &&
               X509_gmtime_adj(X509_getm_notBefore(cert), -3600) != NULL &&
               X509_gmtime_adj(X509_getm_notAfter(cert), SELF_SIGNED_DAYS * 86400L) != NULL &&
-              X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"localhost", -1, -1, 0) == 1 &&
+              X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                                         (const unsigned char *)"localhost", -1, -1, 0) == 1 &&
               X509_set_issuer_name(cert, name) == 1 && X509_set_pubkey(cert, key) == 1 &&
               add_extension(cert, NID_basic_constraints, "critical,CA:TRUE") &&
               add_extension(cert, NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1,IP:::1") &&
@@ -73,7 +77,8 @@ static bool use_self_signed(SSL_CTX *tls, char *error, size_t size)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *cert = key == NULL ? NULL : make_certificate(key);
-    bool ok = cert != NULL && SSL_CTX_use_certificate(tls, cert) == 1 && SSL_CTX_use_PrivateKey(tls, key) == 1;
+    bool ok = cert != NULL && SSL_CTX_use_certificate(tls, cert) == 1 &&
+              SSL_CTX_use_PrivateKey(tls, key) == 1;
     if (!ok)
         explain(error, size, "cannot make a self-signed certificate", NULL);
     X509_free(cert);
@@ -94,7 +99,8 @@ static bool use_files(SSL_CTX *tls, const struct srv_front_config *config, char 
         return false;
     }
     if (SSL_CTX_check_private_key(tls) != 1) {
-        snprintf(error, size, "the private key %s does not belong to the certificate %s", key, cert);
+        snprintf(error, size, "the private key %s does not belong to the certificate %s", key,
+                 cert);
         return false;
     }
     return true;
@@ -105,7 +111,8 @@ static bool configure(SSL_CTX *tls, const char *name)
     unsigned char id[SSL_MAX_SID_CTX_LENGTH];
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned digest_len = 0;
-    if (EVP_Digest(name, strlen(name), digest, &digest_len, EVP_sha256(), NULL) != 1 || digest_len < sizeof id)
+    if (EVP_Digest(name, strlen(name), digest, &digest_len, EVP_sha256(), NULL) != 1 ||
+        digest_len < sizeof id)
         return false;
     memcpy(id, digest, sizeof id);
     SSL_CTX_set_options(tls, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
@@ -114,10 +121,12 @@ static bool configure(SSL_CTX *tls, const char *name)
     SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(tls, 1);
     SSL_CTX_set_alpn_select_cb(tls, select_protocol, NULL);
-    return SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION) == 1 && SSL_CTX_set_session_id_context(tls, id, sizeof id) == 1;
+    return SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION) == 1 &&
+           SSL_CTX_set_session_id_context(tls, id, sizeof id) == 1;
 }
 
-SSL_CTX *srv_tls_create(const struct srv_front_config *config, const char *name, char *error, size_t size)
+SSL_CTX *srv_tls_create(const struct srv_front_config *config, const char *name, char *error,
+                        size_t size)
 {
     SSL_CTX *tls = SSL_CTX_new(TLS_server_method());
     bool ok = tls != NULL && configure(tls, name);
@@ -128,7 +137,10 @@ SSL_CTX *srv_tls_create(const struct srv_front_config *config, const char *name,
     else if (config->tls_self_signed)
         ok = use_self_signed(tls, error, size);
     else {
-        snprintf(error, size, "listener %s speaks TLS but has no certificate: give one, or ask for a self-signed one", name);
+        snprintf(
+            error, size,
+            "listener %s speaks TLS but has no certificate: give one, or ask for a self-signed one",
+            name);
         ok = false;
     }
     if (!ok) {

@@ -1,7 +1,8 @@
-/* Stands in for klib's khash.h, which libh2o's packaged http2_internal.h asks for and no package brings.
+/* Stands in for klib's khash.h, which libh2o's packaged http2_internal.h asks for and no package
+ * brings.
  *
- * Only the layout of libh2o's own structures is wanted from that header, and there a hash table is no more than a pointer. Nothing
- * that would look into a table is usable with this.
+ * Only the layout of libh2o's own structures is wanted from that header, and there a hash table is
+ * no more than a pointer. Nothing that would look into a table is usable with this.
  */
 #pragma once
 

@@ -1,0 +1,25 @@
+/* A connection's life and its input that waits, for the files that share h2o_glue.h.
+ *
+ * Owns:    a reference keeps the struct, not the socket: conn->sock is NULL once that has closed.
+ * Threads: the connection's loop. Blocks: never.
+ */
+#pragma once
+
+#include "server/h2o_glue.h"
+
+void srv_conn_ref(struct srv_conn *conn);
+void srv_conn_unref(struct srv_conn *conn);
+/* Has conn->after called when the present round of events is over. */
+void srv_conn_queue_after(struct srv_conn *conn);
+/* Sets or clears the connection's timer. */
+void srv_conn_set_timer(struct srv_conn *conn, enum srv_timeout which, h2o_timeout_cb cb);
+void srv_conn_clear_timer(struct srv_conn *conn);
+/* Ends the connection at the socket; libh2o then finds it closed. */
+void srv_conn_shutdown(struct srv_conn *conn);
+/* Moves what TLS has decrypted, past the first `keep` bytes, to the connection's rest, which must
+ * not be borrowed. */
+void srv_conn_take_tls(struct srv_conn *conn, size_t keep);
+/* Drops the first `n` bytes of the rest. */
+void srv_conn_consume(struct srv_conn *conn, size_t n);
+/* Copies a borrowed rest, so that the scratch may be used again. */
+void srv_conn_settle(struct srv_conn *conn);

@@ -1,0 +1,28 @@
+/* The gates: what stands between a socket and libh2o, for HTTP/1 and for HTTP/2.
+ *
+ * Threads: the connection's loop. Blocks: never.
+ */
+#pragma once
+
+struct srv_conn;
+struct srv_exchange;
+
+/* Speaks HTTP/1 or HTTP/2 on a fresh connection whose first bytes are the rest. */
+void srv_gate_h1_start(struct srv_conn *conn);
+void srv_gate_h2_start(struct srv_conn *conn);
+/* Closes the connection if it has no request; or at once. */
+void srv_gate_h1_drain(struct srv_conn *conn);
+void srv_gate_h1_cut(struct srv_conn *conn);
+/* Puts the bytes that libh2o takes for the request into its input; conn->stand_in_len of them. */
+void srv_gate_h1_put_stand_in(struct srv_conn *conn);
+/* Finds the body the filter holds for a request, and what it knows of its length. */
+void srv_gate_h2_bind(struct srv_exchange *ex);
+/* The exchange wants the next buffer; `on_body` is set. */
+void srv_gate_h2_want(struct srv_exchange *ex);
+/* The exchange is over. */
+void srv_gate_h2_unbind(struct srv_exchange *ex);
+void srv_gate_h2_free(struct srv_conn *conn);
+/* What has been received of the exchange's body is no longer wanted. */
+void srv_gate_h2_stop(struct srv_exchange *ex);
+/* To be called after libh2o has been given something to write. */
+void srv_gate_h2_check(struct srv_conn *conn);
