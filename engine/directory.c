@@ -284,6 +284,21 @@ bool eng_directory_remove_locked(struct eng_stripe *stripe, uint32_t slot, uint6
     return true;
 }
 
+uint32_t eng_directory_locate_locked(const struct eng_stripe *stripe, uint32_t slot, uint64_t entry)
+{
+    if (load_entry(stripe, slot) == entry)
+        return slot;
+    uint32_t bucket = slot / ENG_BUCKET_ENTRIES;
+    uint32_t other = eng_bucket_other(stripe, bucket, eng_entry_tag(entry));
+    for (uint32_t i = 0; i < ENG_CANDIDATES; i++) {
+        uint32_t at =
+            (i < ENG_BUCKET_ENTRIES ? bucket : other) * ENG_BUCKET_ENTRIES + i % ENG_BUCKET_ENTRIES;
+        if (load_entry(stripe, at) == entry)
+            return at;
+    }
+    return ENG_NO_SLOT;
+}
+
 void eng_directory_adopt_locked(struct eng_stripe *stripe, uint32_t slot,
                                 const struct eng_slot *record)
 {

@@ -1,18 +1,14 @@
 /* The index of a stripe: 64-byte buckets of seven one-word entries and a version, two candidate
  * buckets per key.
  *
- *   63..48 tag | 47..14 offset in ENG_UNIT | 13..7 size class | 6..5 kind | 4 zone | 3 keep | 2..0
- * low bits of the serial; 0 is an empty entry
- *
  * Threads: functions named _locked need the stripe's alloc lock; the others need nothing.
  * Blocks:  never, but for a writer that is inside a bucket. Allocates: nothing.
  * Keeps:   E1, E2, E3, E4.
  */
 #pragma once
 
+#include "engine/entry.h"
 #include "engine/store.h"
-
-enum eng_kind { ENG_KIND_EMPTY = 0, ENG_KIND_DOC = 1, ENG_KIND_VECTOR = 2, ENG_KIND_PART = 3 };
 
 /* A key's place: computed once per operation. */
 struct eng_place {
@@ -42,18 +38,6 @@ struct eng_candidates {
 #define ENG_SLOT_VERIFIED UINT32_C(0x80)
 #define ENG_SLOT_HITS UINT32_C(0x60)
 #define ENG_SLOT_HIT UINT32_C(0x20)
-
-uint64_t eng_entry_make(uint16_t tag, uint64_t offset_units, uint64_t units, enum eng_kind kind,
-                        uint8_t zone, bool keep, uint64_t serial);
-uint64_t eng_entry_offset(uint64_t entry); /* units */
-uint64_t eng_entry_units_bound(
-    uint64_t entry); /* at least the extent's length, at most 25 % more */
-uint16_t eng_entry_tag(uint64_t entry);
-enum eng_kind eng_entry_kind(uint64_t entry);
-bool eng_entry_keep(uint64_t entry);
-/* Size class of an extent, and the longest extent of a class, both for extents up to 2^31 units. */
-unsigned eng_size_class(uint64_t units);
-uint64_t eng_size_class_units(unsigned size_class);
 
 /* Where `key` belongs in a pool with its present epoch; *stripe_out gets the stripe. */
 struct eng_place eng_place_of(struct eng_store *store, uint8_t pool, const uint8_t key[32],
@@ -90,6 +74,10 @@ bool eng_directory_replace_locked(struct eng_stripe *stripe, uint32_t slot, uint
                                   uint64_t entry, const struct eng_slot *record);
 /* Empties a slot; false when it no longer holds `old`. */
 bool eng_directory_remove_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t old);
+/* Where an entry is that was in `slot` before: there, or moved to its other bucket; ENG_NO_SLOT if
+ * gone. The caller pins its extent, so no other document can have the same entry. */
+uint32_t eng_directory_locate_locked(const struct eng_stripe *stripe, uint32_t slot,
+                                     uint64_t entry);
 /* Gives a slot record to an entry that is in the directory without one, when a store is opened. */
 void eng_directory_adopt_locked(struct eng_stripe *stripe, uint32_t slot,
                                 const struct eng_slot *record);

@@ -63,8 +63,7 @@ void eng_pin_set(struct eng_store *store, uint32_t pin, const struct eng_stripe 
                  uint64_t entry)
 {
     uint64_t word = PIN_SET | (uint64_t)stripe->index << STRIPE_SHIFT |
-                    eng_entry_offset(entry) << PIN_OFFSET_SHIFT |
-                    eng_size_class(eng_entry_units_bound(entry));
+                    eng_entry_offset(entry) << PIN_OFFSET_SHIFT | eng_entry_class(entry);
     atomic_store_explicit(&store->pins[pin].word, word, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst); /* A */
 }

@@ -1,0 +1,275 @@
+#include "engine/reader.h"
+
+#include <string.h>
+
+#include "engine/base/check.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/step.h"
+#include "engine/locks.h"
+#include "engine/pin.h"
+
+/* Documents up to here are verified even by a reader that must not wait: some microseconds. */
+#define VERIFY_NOWAIT_MAX (128u << 10)
+
+/* One search in progress. */
+struct search {
+    struct eng_store *store;
+    const struct eng_want *want;
+    unsigned flags;
+    struct eng_seen *seen;
+    struct eng_ref *ref; /* pin held once `pinned` */
+    bool pinned;
+};
+
+enum verdict {
+    IS_IT,
+    IS_OTHER,   /* another key's document */
+    IS_DAMAGED, /* no document, or not what was written */
+    IS_COLD,    /* not to be decided without waiting */
+    IS_GONE,    /* the entry changed before the pin was safe */
+};
+
+static bool right_kind(const struct eng_want *want, uint64_t entry)
+{
+    return want->part == (eng_entry_kind(entry) == ENG_KIND_PART);
+}
+
+static bool must_not_wait(const struct search *search)
+{
+    return (search->flags & ENG_NOWAIT) != 0;
+}
+
+/* Whether a document that passed its checks is the one that is looked for. */
+static bool answers(const struct search *search, const struct eng_doc *doc)
+{
+    const struct eng_want *want = search->want;
+    if (memcmp(doc->key, want->key, sizeof doc->key) != 0 || doc->pool != want->pool ||
+        doc->pool_epoch != (uint32_t)search->store->super.pools[want->pool].epoch)
+        return false;
+    if (want->part)
+        return doc->type == ENG_PART && doc->object_serial == want->object_serial;
+    return doc->type == ENG_DOC || doc->type == ENG_HEAD || doc->type == ENG_VECTOR;
+}
+
+/* Metadata, and the body unless it is a PART's, which is checked chunk by chunk later. */
+static bool sums_hold(const struct eng_ref *ref)
+{
+    const struct eng_doc *doc = ref->doc;
+    if (eng_crc32c(0, ref->meta, doc->meta_len) != doc->meta_crc)
+        return false;
+    return doc->type == ENG_PART || eng_crc32c(0, ref->body, doc->body_len) == doc->body_crc;
+}
+
+/* Fills the ref's pointers from a header whose lengths were checked. */
+static void point_into(struct eng_ref *ref, const struct eng_doc *doc)
+{
+    uint64_t body_off = eng_doc_body_off(doc);
+    ref->doc = doc;
+    ref->meta = (const uint8_t *)(doc + 1);
+    ref->body = (const uint8_t *)doc + body_off;
+    ref->body_file_off =
+        ENG_DATA_START + (eng_entry_offset(ref->entry) << ENG_UNIT_SHIFT) + body_off;
+}
+
+/* Checksums once per stay in the store: the slot remembers. */
+static enum verdict verify_once(const struct search *search, struct eng_ref *ref)
+{
+    const struct eng_doc *doc = ref->doc;
+    uint64_t length = doc->meta_len + (doc->type == ENG_PART ? 0 : doc->body_len);
+    bool marked = (ref->slot_word & ENG_SLOT_VERIFIED) != 0;
+    if (must_not_wait(search)) {
+        if (!eng_memory_resident(doc, sizeof *doc + length))
+            return IS_COLD;
+        if (!marked && length > VERIFY_NOWAIT_MAX)
+            return IS_COLD;
+    }
+    if (!marked && !sums_hold(ref))
+        return IS_DAMAGED;
+    ref->verified = marked || doc->type != ENG_PART;
+    if (!marked && ref->verified)
+        eng_slot_mark_verified(&ref->stripe->slots[ref->slot], ref->slot_word);
+    return IS_IT;
+}
+
+/* The document of a pinned entry. Nothing of its header is used before it is checked: in a slot
+ * that is marked verified the checksum was, so lengths alone are looked at again. */
+static enum verdict examine(const struct search *search, struct eng_ref *ref)
+{
+    struct eng_stripe *stripe = ref->stripe;
+    uint64_t offset = eng_entry_offset(ref->entry);
+    uint64_t room = stripe->segment_units - offset % stripe->segment_units;
+    uint64_t bound = eng_entry_units_bound(ref->entry);
+    if (offset >= stripe->area_bytes / ENG_UNIT)
+        return IS_OTHER;
+    room = bound < room ? bound : room;
+    const struct eng_doc *doc =
+        (const struct eng_doc *)(const void *)(stripe->data + (offset << ENG_UNIT_SHIFT));
+    if (must_not_wait(search) && !eng_memory_resident(doc, sizeof *doc))
+        return IS_COLD;
+    if ((ref->slot_word & ENG_SLOT_VERIFIED) == 0) {
+        if (eng_doc_check(doc, stripe->crc_seed, offset, room) != GYRE_OK)
+            return IS_DAMAGED;
+    } else if (!eng_doc_bounded(doc, room)) {
+        return IS_DAMAGED;
+    }
+    if (!answers(search, doc))
+        return IS_OTHER;
+    point_into(ref, doc);
+    return verify_once(search, ref);
+}
+
+/* Pins a candidate's extent and looks at the slot again. With the entry unchanged after fence A,
+ * the bytes stay until the pin is cleared; with the generation unchanged too, it is the very
+ * document that was looked up, not a newer one with an equal entry. */
+static enum verdict pin_and_examine(struct search *search, const struct eng_candidate *candidate)
+{
+    struct eng_ref *ref = search->ref;
+    struct eng_stripe *stripe = search->seen->stripe;
+    eng_pin_set(search->store, ref->pin, stripe, candidate->entry);
+    GYRE_STEP("reader.pin.set");
+    /* Acquire in eng_directory_entry pairs with C of directory.c: slot word and document go with
+     * it. */
+    uint64_t entry = eng_directory_entry(stripe, candidate->slot);
+    uint32_t word =
+        atomic_load_explicit(&stripe->slots[candidate->slot].word, memory_order_relaxed);
+    if (entry != candidate->entry || ((word ^ candidate->slot_word) & ENG_SLOT_GENERATION) != 0)
+        return IS_GONE;
+    ref->stripe = stripe;
+    ref->entry = entry;
+    ref->slot = candidate->slot;
+    ref->slot_word = word;
+    return examine(search, ref);
+}
+
+static void drop_damaged(struct search *search)
+{
+    ENG_COUNT(search->store, checksum_failures, 1);
+    eng_drop(search->ref);
+}
+
+/* One round over the candidates of one moment. OK, NOT_FOUND, WOULD_BLOCK; BUSY: look up again. */
+static gyre_err try_candidates(struct search *search)
+{
+    const struct eng_candidates *candidates = &search->seen->candidates;
+    gyre_err err = GYRE_NOT_FOUND;
+    for (size_t i = 0; i < candidates->n; i++) {
+        const struct eng_candidate *candidate = &candidates->at[i];
+        if (!right_kind(search->want, candidate->entry))
+            continue;
+        switch (pin_and_examine(search, candidate)) {
+        case IS_IT: return GYRE_OK;
+        case IS_GONE: return GYRE_BUSY;
+        case IS_COLD: err = GYRE_WOULD_BLOCK; break;
+        case IS_DAMAGED: drop_damaged(search); break;
+        case IS_OTHER: ENG_COUNT(search->store, tag_collisions, 1); break;
+        }
+    }
+    return err;
+}
+
+static gyre_err look_up(struct search *search)
+{
+    struct eng_seen *seen = search->seen;
+    for (;;) {
+        eng_directory_lookup(seen->stripe, &seen->place, &seen->candidates);
+        if (seen->candidates.n == 0)
+            return GYRE_NOT_FOUND;
+        if (!search->pinned) {
+            gyre_err err = eng_pin_acquire(search->store, &search->ref->pin);
+            if (err != GYRE_OK)
+                return err;
+            search->pinned = true;
+        }
+        gyre_err err = try_candidates(search);
+        if (err != GYRE_BUSY)
+            return err;
+        ENG_COUNT(search->store, lookup_retries, 1);
+    }
+}
+
+static bool is_expired(const struct eng_doc *doc, uint32_t now)
+{
+    return doc->expires != 0 && now >= doc->expires;
+}
+
+static void count_result(const struct search *search, gyre_err err)
+{
+    if ((search->flags & ENG_NO_COUNT) != 0 || search->want->part)
+        return;
+    if (err == GYRE_OK) {
+        ENG_COUNT(search->store, hits, 1);
+        eng_slot_count_hit(&search->ref->stripe->slots[search->ref->slot], search->ref->slot_word);
+    } else if (err == GYRE_NOT_FOUND || err == GYRE_EXPIRED) {
+        ENG_COUNT(search->store, misses, 1);
+    }
+}
+
+/* Whether a look at the place's buckets can be had without waiting for the disk. */
+static bool buckets_at_hand(const struct eng_store *store, const struct eng_seen *seen)
+{
+    if (store->directory_locked)
+        return true;
+    for (int i = 0; i < 2; i++)
+        if (!eng_memory_resident(&seen->stripe->buckets[seen->place.bucket[i]],
+                                 sizeof(struct eng_bucket)))
+            return false;
+    return true;
+}
+
+gyre_err eng_find_seen(struct eng_store *store, const struct eng_want *want, uint32_t now,
+                       unsigned flags, struct eng_seen *seen_out, struct eng_ref *ref_out)
+{
+    struct search search = {store, want, flags, seen_out, ref_out, false};
+    *ref_out = (struct eng_ref){0};
+    seen_out->place = eng_place_of(store, want->pool, want->key, &seen_out->stripe);
+    seen_out->candidates.n = 0;
+    if (must_not_wait(&search) && !buckets_at_hand(store, seen_out))
+        return GYRE_WOULD_BLOCK;
+    gyre_err err = look_up(&search);
+    if (err == GYRE_OK && (flags & ENG_ANY_AGE) == 0 && is_expired(ref_out->doc, now))
+        err = GYRE_EXPIRED;
+    count_result(&search, err);
+    if (err != GYRE_OK) {
+        if (search.pinned)
+            eng_pin_release(store, ref_out->pin);
+        *ref_out = (struct eng_ref){0};
+    }
+    return err;
+}
+
+gyre_err eng_find(struct eng_store *store, const struct eng_want *want, uint32_t now,
+                  unsigned flags, struct eng_ref *ref_out)
+{
+    struct eng_seen seen;
+    return eng_find_seen(store, want, now, flags, &seen, ref_out);
+}
+
+void eng_ref_release(struct eng_ref *ref)
+{
+    if (ref->stripe == NULL)
+        return;
+    eng_pin_release(ref->stripe->store, ref->pin);
+    *ref = (struct eng_ref){0};
+}
+
+bool eng_probable(struct eng_store *store, const struct eng_want *want)
+{
+    struct eng_stripe *stripe;
+    struct eng_place place = eng_place_of(store, want->pool, want->key, &stripe);
+    struct eng_candidates candidates;
+    eng_directory_lookup(stripe, &place, &candidates);
+    for (size_t i = 0; i < candidates.n; i++)
+        if (right_kind(want, candidates.at[i].entry))
+            return true;
+    return false;
+}
+
+void eng_drop(struct eng_ref *ref)
+{
+    struct eng_stripe *stripe = ref->stripe;
+    eng_alloc_lock(stripe);
+    uint32_t slot = eng_directory_locate_locked(stripe, ref->slot, ref->entry);
+    if (slot != ENG_NO_SLOT)
+        (void)eng_directory_remove_locked(stripe, slot, ref->entry);
+    eng_alloc_unlock(stripe);
+}
