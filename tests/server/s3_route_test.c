@@ -51,6 +51,8 @@ static const struct row rows[] = {
     {"GET", "/abc/k", "x-id=GetObject", SRV_S3_OP_GET_OBJECT, OK, "abc", "k"},
     {"GET", "/abc/k", "versionId=null", SRV_S3_OP_GET_OBJECT, OK, "abc", "k"},
     {"GET", "/abc/k", "versionId=abc", REFUSED, SRV_S3_NO_SUCH_VERSION, "abc", "k"},
+    {"GET", "/abc/k", "versionId=nullx", REFUSED, SRV_S3_NO_SUCH_VERSION, "abc", "k"},
+    {"GET", "/abc/k", "versionId", REFUSED, SRV_S3_NO_SUCH_VERSION, "abc", "k"},
     {"GET", "/abc/k", "acl", REFUSED, NOPE, "abc", "k"},
     {"GET", "/abc/k", "acl=", REFUSED, NOPE, "abc", "k"},
     {"GET", "/abc/k", "x=1&tagging", REFUSED, NOPE, "abc", "k"},
