@@ -114,6 +114,9 @@ static gyre_err find_document(struct gyre_handle *handle, const struct gyre_key 
     if (err == GYRE_NOT_FOUND && api_meta_used(store)) {
         want.pool = ENG_POOL_META;
         err = eng_find(store->engine, &want, now, eng_flags, &handle->doc);
+        if (!(eng_flags & ENG_NO_COUNT))
+            ENG_COUNT(store->engine, misses,
+                      UINT64_MAX); /* the main pool's, taken back: only the answer counts */
     }
     return err;
 }
@@ -134,7 +137,8 @@ static gyre_err take_parts(struct gyre_handle *handle, unsigned flags, unsigned 
 static gyre_err find_whole(struct gyre_handle *handle, const struct gyre_key *key, uint32_t now,
                            unsigned flags)
 {
-    unsigned eng_flags = flags & GYRE_GET_NOWAIT ? ENG_NOWAIT : 0;
+    unsigned eng_flags =
+        (flags & GYRE_GET_NOWAIT ? ENG_NOWAIT : 0) | (flags & API_GET_NO_COUNT ? ENG_NO_COUNT : 0);
     uint64_t serial = 0;
     for (unsigned try = 0; try < API_HEAD_TRIES; try++) {
         gyre_err err = find_document(handle, key, now, flags, eng_flags);
@@ -260,7 +264,7 @@ gyre_err gyre_exists(struct gyre_store *store, const struct gyre_key *key, uint3
         err = there ? GYRE_OK : GYRE_NOT_FOUND;
     } else {
         struct gyre_handle *handle;
-        err = api_handle_open(store, key, now, GYRE_GET_HEAD, &handle);
+        err = api_handle_open(store, key, now, GYRE_GET_HEAD | API_GET_NO_COUNT, &handle);
         if (err == GYRE_OK)
             api_handle_close(handle);
     }

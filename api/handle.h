@@ -15,8 +15,10 @@
 #include "api/gyre.h"
 
 #define API_GET_FLAGS (unsigned)(GYRE_GET_NOWAIT | GYRE_GET_HEAD | GYRE_GET_LAZY)
-#define API_GET_META_POOL (1u << 8) /* internal: look there and nowhere else */
-#define API_PART_CHUNKS_MAX 256u    /* 64 MiB, the longest part there is, in chunks */
+/* Internal ones: look in the meta pool and nowhere else; count neither hit nor miss. */
+#define API_GET_META_POOL (1u << 8)
+#define API_GET_NO_COUNT (1u << 9)
+#define API_PART_CHUNKS_MAX 256u /* 64 MiB, the longest part there is, in chunks */
 
 #define API_HANDLE_LIVE UINT32_C(0x48444c31)
 #define API_HANDLE_DEAD UINT32_C(0x48444c30)

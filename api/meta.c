@@ -88,7 +88,8 @@ static gyre_err visit_stripe(struct gyre_store *store, struct eng_stripe *stripe
             continue;
         struct gyre_key key = key_at(stripe, offsets->at[i]);
         struct gyre_handle *handle;
-        err = api_handle_open(store, &key, eng_clock_real_s(), API_GET_META_POOL, &handle);
+        err = api_handle_open(store, &key, eng_clock_real_s(), API_GET_META_POOL | API_GET_NO_COUNT,
+                              &handle);
         if (err == GYRE_OK) {
             *go_on = visit(data, handle);
             api_handle_close(handle);

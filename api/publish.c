@@ -7,7 +7,10 @@
 #include "engine/base/check.h"
 #include "engine/base/sys.h"
 
+#include "api/handle.h"
 #include "api/store.h"
+
+#define API_COMMIT_TRIES 4
 
 /* The HEAD's table. NULL without memory. */
 static struct eng_part_row *make_rows(const struct gyre_put *put)
@@ -24,6 +27,19 @@ static struct eng_part_row *make_rows(const struct gyre_put *put)
         };
     }
     return rows;
+}
+
+/* A HEAD whose parts have been evicted is no object, though the engine counts it as one: the look
+ * drops it. */
+static bool is_there(const struct gyre_put *put, uint32_t now)
+{
+    unsigned flags = GYRE_GET_HEAD | API_GET_NO_COUNT |
+                     (put->spec.pool == GYRE_POOL_META ? API_GET_META_POOL : 0);
+    struct gyre_handle *handle;
+    gyre_err err = api_handle_open(put->store, &put->key, now, flags, &handle);
+    if (err == GYRE_OK)
+        api_handle_close(handle);
+    return err != GYRE_NOT_FOUND;
 }
 
 static gyre_err commit(struct gyre_put *put, uint16_t type, const void *body, size_t body_len,
@@ -48,6 +64,9 @@ static gyre_err commit(struct gyre_put *put, uint16_t type, const void *body, si
     whole.spec.total_len = put->accepted;
     whole.spec.parts = (uint32_t)put->n_parts;
     gyre_err err = eng_commit(put->store->engine, &whole, serial_out);
+    for (unsigned try = 0;
+         err == GYRE_EXISTS && try < API_COMMIT_TRIES && !is_there(put, whole.now); try++)
+        err = eng_commit(put->store->engine, &whole, serial_out);
     if (err == GYRE_OK)
         put->n_parts = 0; /* they are the store's now */
     return err;

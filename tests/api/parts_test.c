@@ -70,6 +70,20 @@ TEST(a_part_that_is_missing_makes_a_miss_and_the_head_goes)
     close_store(store);
 }
 
+TEST(a_head_without_its_parts_does_not_count_as_there)
+{
+    struct gyre_store *store = open_store();
+    struct eng_part_row row = {.length = 65536, .part_no = 1};
+    struct gyre_key key = key_of(1);
+    struct gyre_put_options options;
+    gyre_put_options_init(&options);
+    options.condition = GYRE_IF_ABSENT;
+    put_head(store, 1, &row, sizeof row, 65536, 1, 5);
+    CHECK_OK(gyre_put(store, &key, &options, "new", 3, NULL));
+    CHECK_ERR(gyre_put(store, &key, &options, "new", 3, NULL), GYRE_EXISTS);
+    close_store(store);
+}
+
 /* Takes a real object's HEAD apart and publishes it with a row changed. */
 TEST(a_part_of_another_length_than_its_row_is_a_miss)
 {
