@@ -106,7 +106,7 @@ static void greet(const struct server *server)
     printf(" (room for %s)\n", size);
     srv_address_url(&options->listen[0], srv_front_port(server->front, 0), url);
     const char *flag = !options->listen[0].is_tls ? "" : options->tls_self_signed ? "-k " : "";
-    printf("try:\n  curl %s-X PUT %s/my-bucket\n  echo hello | curl %s-T - %s/my-bucket/my-key\n  "
+    printf("try:\n  curl %s-X PUT %s/my-bucket\n  curl %s-X PUT -d hello %s/my-bucket/my-key\n  "
            "curl %s%s/my-bucket/my-key\n",
            flag, url, flag, url, flag, url);
     fflush(stdout);

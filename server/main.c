@@ -24,6 +24,7 @@ static int run(enum srv_command command, int argc, char **argv)
     int status = EXIT_USAGE;
     if (!srv_options_parse(&options, command, argc, argv, error)) {
         fprintf(stderr, "gyre: %s\n", error);
+        status = options.is_file_missing ? 1 : EXIT_USAGE;
     } else if (options.help) {
         srv_help_command(stdout, command);
         status = 0;

@@ -60,7 +60,8 @@ struct srv_options {
 
     struct srv_s3_bucket_etag *buckets; /* from the file */
     size_t n_buckets;
-    bool help; /* --help was asked for; nothing else was checked */
+    bool help;            /* --help was asked for; nothing else was checked */
+    bool is_file_missing; /* after a failure: the words were right, but a file cannot be read */
     unsigned lists_seen_;
 };
 

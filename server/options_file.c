@@ -191,7 +191,8 @@ bool srv_options_file_read(struct srv_options *options, const char *path,
         goto out;
     root = json_loadb(reader.text, reader.len, JSON_REJECT_DUPLICATES, &error);
     if (root == NULL) {
-        snprintf(reader.where, sizeof(reader.where), "%s:%d:%d", path, error.line, error.column);
+        snprintf(reader.where, sizeof(reader.where), "%s: line %d, column %d", path, error.line,
+                 error.column);
         srv_option_error(error_out, reader.where, "not JSON: %s", error.text);
         goto out;
     }

@@ -17,7 +17,7 @@ static const struct {
 
 void srv_help_program(FILE *out)
 {
-    fputs("usage: gyre COMMAND [OPTION]...\n\nAn object cache: S3 over HTTP/1.1 and HTTP/2, kept "
+    fputs("Usage: gyre COMMAND [OPTION]...\n\nAn object cache: S3 over HTTP/1.1 and HTTP/2, kept "
           "on local disk.\n\n",
           out);
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
@@ -67,7 +67,7 @@ static void print_option(FILE *out, const struct srv_option *option)
 
 void srv_help_command(FILE *out, enum srv_command command)
 {
-    fprintf(out, "usage: gyre %s [OPTION]...\n\n%c%s.\n\n", commands[command].name,
+    fprintf(out, "Usage: gyre %s [OPTION]...\n\n%c%s.\n\n", commands[command].name,
             commands[command].summary[0] & ~0x20, commands[command].summary + 1);
     for (size_t i = 0; i < SRV_OPTION_COUNT_ALL; i++)
         if ((srv_option_table[i].places & (1u << command)) != 0)

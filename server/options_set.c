@@ -85,11 +85,13 @@ static bool set_text(char **field, const char *text, const char *where, char *er
     return set_string(field, text, where, error_out);
 }
 
-static bool set_file(char **field, const char *text, const char *where, char *error_out)
+static bool set_file(struct srv_options *options, char **field, const char *text, const char *where,
+                     char *error_out)
 {
     char near[512];
     if (access(text, R_OK) != 0) {
         int why = errno;
+        options->is_file_missing = true;
         bool guess = why == ENOENT && srv_nearest_file(text, near, sizeof(near));
         return srv_option_error(error_out, where, "cannot read \"%s\": %s%s%s%s", text,
                                 strerror(why), guess ? "; did you mean \"" : "", guess ? near : "",
@@ -202,7 +204,7 @@ bool srv_option_set(struct srv_options *options, const struct srv_option *option
     switch (option->kind) {
     case SRV_OPTION_FLAG: return set_flag(field, text, where, error_out);
     case SRV_OPTION_TEXT: return set_text(field, text, where, error_out);
-    case SRV_OPTION_FILE: return set_file(field, text, where, error_out);
+    case SRV_OPTION_FILE: return set_file(options, field, text, where, error_out);
     case SRV_OPTION_LISTEN: return set_listen(options, text, where, error_out);
     case SRV_OPTION_DATA: return set_data(options, text, where, error_out);
     case SRV_OPTION_SIZE: return set_size(field, text, where, error_out);

@@ -195,8 +195,8 @@ TEST(wrong_files_are_refused_with_file_and_line)
         const char *text;
         const char *want;
     } rows[] = {
-        {"", "gyre.json:1:0: not JSON"},
-        {"{\n\"size\": \"1G\",\n}", "gyre.json:3:1: not JSON"},
+        {"", "gyre.json: line 1, column 0: not JSON"},
+        {"{\n\"size\": \"1G\",\n}", "gyre.json: line 3, column 1: not JSON"},
         {"[]", "one JSON object"},
         {"{\n\n\"lisen\": \"x\"}", "gyre.json:3: lisen: unknown key: did you mean \"listen\"?"},
         {"{\"bukets\": {}}", "did you mean \"buckets\"?"},
