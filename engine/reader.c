@@ -77,6 +77,9 @@ static enum verdict verify_once(const struct search *search, struct eng_ref *ref
     const struct eng_doc *doc = ref->doc;
     uint64_t length = doc->meta_len + (doc->type == ENG_PART ? 0 : doc->body_len);
     bool marked = (ref->slot_word & ENG_SLOT_VERIFIED) != 0;
+    ref->verified = marked;
+    if ((search->flags & ENG_HEADER) != 0 && doc->type != ENG_HEAD)
+        return IS_IT;
     if (must_not_wait(search)) {
         if (!eng_memory_resident(doc, sizeof *doc + length))
             return IS_COLD;

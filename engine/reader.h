@@ -16,6 +16,7 @@ enum {
     ENG_NOWAIT = 1,   /* WOULD_BLOCK instead of touching a page that may be absent */
     ENG_NO_COUNT = 2, /* no hit or miss is counted (maintenance, conditions) */
     ENG_ANY_AGE = 4,  /* expired documents too */
+    ENG_HEADER = 8,   /* the header is enough: only a HEAD's body is looked at and verified */
 };
 
 /* Which document under a key: the object itself, or one of its parts. */
@@ -35,7 +36,7 @@ struct eng_ref {
     uint64_t entry;
     uint64_t verified_to; /* body bytes [0, verified_to) are verified by eng_verify on this ref */
     uint32_t slot, slot_word, pin;
-    bool verified; /* body and meta checksums hold; always true for documents other than PART */
+    bool verified; /* body and meta checksums hold; always true without ENG_HEADER but for PARTs */
 };
 
 /* What a search saw: lets a writer find out under the lock whether the answer still stands. */

@@ -1,0 +1,198 @@
+#include "engine/writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/bits.h"
+#include "engine/base/check.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/hash.h"
+#include "engine/base/io.h"
+#include "engine/base/step.h"
+#include "engine/locks.h"
+#include "engine/log.h"
+
+void eng_part_key(const uint8_t key[32], uint64_t object_serial, uint32_t part_no, uint32_t attempt,
+                  uint32_t sub, uint8_t out[32])
+{
+    uint8_t which[20];
+    eng_store_u64(which, object_serial);
+    eng_store_u32(which + 8, part_no);
+    eng_store_u32(which + 12, attempt);
+    eng_store_u32(which + 16, sub);
+    const struct iovec pieces[] = {{(void *)(uintptr_t)key, 32}, {which, sizeof which}};
+    eng_sha256(pieces, GYRE_ARRAY_LEN(pieces), out);
+}
+
+static uint8_t *chunk_table(const struct eng_part *part)
+{
+    return part->pages + sizeof(struct eng_doc);
+}
+
+static uint8_t *tail_page(const struct eng_part *part)
+{
+    return part->pages + ENG_PAGE;
+}
+
+static uint64_t file_off(const struct eng_part *part, uint64_t off)
+{
+    return ENG_DATA_START + (part->extent.start << ENG_UNIT_SHIFT) + off;
+}
+
+gyre_err eng_part_begin(struct eng_store *store, const struct eng_spec *object, uint32_t part_no,
+                        uint32_t attempt, uint32_t sub, uint64_t capacity,
+                        struct eng_part *part_out)
+{
+    struct eng_part part = {.part_no = part_no, .attempt = attempt, .sub = sub};
+    *part_out = (struct eng_part){0};
+    if (capacity == 0 || capacity > eng_part_max_bytes(store))
+        return GYRE_TOO_LARGE;
+    part.body_capacity = capacity;
+    eng_part_key(object->key, object->object_serial, part_no, attempt, sub, part.key);
+    (void)eng_place_of(store, object->pool, part.key, &part.extent.stripe);
+    part.extent.units = (ENG_PAGE + eng_align_up(capacity, ENG_PAGE)) / ENG_UNIT;
+    part.pages = calloc(2, ENG_PAGE);
+    if (part.pages == NULL)
+        return GYRE_NO_MEMORY;
+    gyre_err err = eng_log_reserve(part.extent.stripe, object->pool, part.extent.units, false,
+                                   &part.extent.start, &part.extent.reservation);
+    if (err != GYRE_OK)
+        free(part.pages);
+    else
+        *part_out = part;
+    return err;
+}
+
+/* Writes whole pages only; the rest waits in the tail page, so that the file system never has to
+ * read a page in order to change a part of it. */
+static gyre_err write_slice(struct eng_part *part, const uint8_t *bytes, size_t len)
+{
+    size_t waiting = part->body_len % ENG_PAGE;
+    uint8_t *tail = tail_page(part);
+    if (waiting + len < ENG_PAGE) {
+        memcpy(tail + waiting, bytes, len);
+        return GYRE_OK;
+    }
+    size_t direct = eng_align_down(waiting + len, ENG_PAGE) - waiting;
+    const struct iovec pieces[] = {{tail, waiting}, {(void *)(uintptr_t)bytes, direct}};
+    gyre_err err = eng_pwritev(part->extent.stripe->fd, pieces, GYRE_ARRAY_LEN(pieces),
+                               file_off(part, ENG_PAGE + part->body_len - waiting));
+    memcpy(tail, bytes + direct, len - direct);
+    return err == GYRE_OK ? GYRE_OK : GYRE_IO;
+}
+
+static void end_chunk(struct eng_part *part, uint64_t len)
+{
+    eng_store_u32(chunk_table(part) + part->n_chunks * sizeof(uint32_t), part->chunk_crc);
+    part->crc = eng_crc32c_combine(part->crc, part->chunk_crc, len);
+    part->n_chunks++;
+    part->chunk_crc = 0;
+}
+
+gyre_err eng_part_write(struct eng_part *part, const void *bytes, size_t len)
+{
+    const uint8_t *at = bytes;
+    GYRE_CHECK(part->pages != NULL);
+    if (len > part->body_capacity - part->body_len)
+        return GYRE_LENGTH;
+    while (len > 0) {
+        size_t room = ENG_CHUNK - part->body_len % ENG_CHUNK;
+        size_t n = len < room ? len : room;
+        part->chunk_crc = eng_crc32c(part->chunk_crc, at, n);
+        gyre_err err = write_slice(part, at, n);
+        if (err != GYRE_OK)
+            return err;
+        part->body_len += n;
+        if (n == room)
+            end_chunk(part, ENG_CHUNK);
+        at += n;
+        len -= n;
+    }
+    return GYRE_OK;
+}
+
+static gyre_err write_tail(const struct eng_part *part)
+{
+    size_t waiting = part->body_len % ENG_PAGE;
+    if (waiting == 0)
+        return GYRE_OK;
+    memset(tail_page(part) + waiting, 0, ENG_PAGE - waiting);
+    return eng_pwrite(part->extent.stripe->fd, tail_page(part), ENG_PAGE,
+                      file_off(part, ENG_PAGE + part->body_len - waiting));
+}
+
+static void fill_header(const struct eng_part *part, const struct eng_spec *object)
+{
+    uint32_t meta_len = part->n_chunks * (uint32_t)sizeof(uint32_t);
+    struct eng_doc doc = {
+        .serial = part->serial,
+        .body_len = part->body_len,
+        .total_len = part->body_len,
+        .object_serial = object->object_serial,
+        .meta_len = meta_len,
+        .meta_crc = eng_crc32c(0, chunk_table(part), meta_len),
+        .body_crc = part->crc,
+        .type = ENG_PART,
+        .part_no = part->part_no,
+        .parts = part->sub,
+        .created = object->created,
+        .pin_until = object->pin_until,
+        .pool_epoch = (uint32_t)part->extent.stripe->store->super.pools[object->pool].epoch,
+        .tenant = object->tenant,
+        .pool = object->pool,
+        .retention = object->retention,
+    };
+    memcpy(doc.key, part->key, sizeof doc.key);
+    eng_doc_seal(&doc, part->extent.stripe->crc_seed, part->extent.start);
+    memcpy(part->pages, &doc, sizeof doc);
+}
+
+/* A length that was not known gets its own end now, and the part its serial. */
+static void settle(struct eng_part *part, const struct eng_spec *object)
+{
+    struct eng_stripe *stripe = part->extent.stripe;
+    uint64_t meta_len = part->n_chunks * sizeof(uint32_t);
+    uint64_t units = eng_doc_units(ENG_PART, meta_len, part->body_len);
+    GYRE_CHECK(units <= part->extent.units);
+    part->record.units = (uint32_t)units;
+    part->record.tenant = object->tenant;
+    part->record.retention = object->retention;
+    part->record.pool = object->pool;
+    eng_alloc_lock(stripe);
+    eng_log_trim_locked(stripe, part->extent.reservation, part->extent.start + units);
+    part->serial = ++stripe->rt->serial;
+    eng_alloc_unlock(stripe);
+    part->extent.units = units;
+}
+
+gyre_err eng_part_finish(struct eng_part *part, const struct eng_spec *object)
+{
+    gyre_err err;
+    GYRE_CHECK(part->pages != NULL && part->body_len > 0);
+    TRY(write_tail(part));
+    GYRE_STEP("part.finish.body");
+    if (part->body_len % ENG_CHUNK != 0)
+        end_chunk(part, part->body_len % ENG_CHUNK);
+    settle(part, object);
+    fill_header(part, object);
+    TRY(eng_pwrite(part->extent.stripe->fd, part->pages, ENG_PAGE, file_off(part, 0)));
+    GYRE_STEP("part.finish.header");
+    free(part->pages);
+    part->pages = NULL;
+out:
+    return err == GYRE_OK ? GYRE_OK : GYRE_IO;
+}
+
+void eng_part_abort(struct eng_part *part)
+{
+    struct eng_stripe *stripe = part->extent.stripe;
+    if (stripe != NULL) {
+        eng_alloc_lock(stripe);
+        if (!part->published) /* else a reader may have pinned it, so the hand has to decide */
+            eng_log_trim_locked(stripe, part->extent.reservation, part->extent.start);
+        eng_log_end_locked(stripe, part->extent.reservation);
+        eng_alloc_unlock(stripe);
+    }
+    free(part->pages);
+    *part = (struct eng_part){0};
+}

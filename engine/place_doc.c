@@ -1,0 +1,145 @@
+#include "engine/place_doc.h"
+
+#include <string.h>
+
+#include "engine/base/bits.h"
+#include "engine/base/check.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/io.h"
+#include "engine/base/step.h"
+#include "engine/locks.h"
+#include "engine/log.h"
+
+static const uint8_t zeros[ENG_PAGE];
+
+static uint64_t file_off(uint64_t units)
+{
+    return ENG_DATA_START + (units << ENG_UNIT_SHIFT);
+}
+
+static gyre_err find_place(struct eng_stripe *stripe, uint8_t ring_pool, uint64_t units,
+                           struct eng_placed *placed)
+{
+    gyre_err err;
+    if (units <= ENG_SLAB_DOC_MAX / ENG_UNIT) {
+        err = eng_slab_acquire(stripe, ring_pool, units, &placed->slab);
+        placed->start = err == GYRE_OK ? placed->slab->used : 0;
+    } else {
+        err =
+            eng_log_reserve(stripe, ring_pool, units, false, &placed->start, &placed->reservation);
+    }
+    return err;
+}
+
+/* Gives the place up. `kept`: what was written there stays. */
+static void leave_place(struct eng_placed *placed, bool kept)
+{
+    if (placed->slab != NULL) {
+        placed->slab->used = kept ? placed->start + placed->record.units : placed->start;
+        eng_slab_release(placed->stripe, placed->slab);
+    } else {
+        eng_alloc_lock(placed->stripe);
+        if (!kept)
+            eng_log_trim_locked(placed->stripe, placed->reservation, placed->start);
+        eng_log_end_locked(placed->stripe, placed->reservation);
+        eng_alloc_unlock(placed->stripe);
+    }
+    *placed = (struct eng_placed){0};
+}
+
+static struct eng_doc header_of(const struct eng_placed *placed, const struct eng_spec *spec,
+                                const struct iovec *meta, const struct iovec *body)
+{
+    struct eng_doc doc = {
+        .serial = placed->serial,
+        .body_len = body->iov_len,
+        .total_len = spec->total_len,
+        .object_serial = spec->object_serial,
+        .etag_hash = spec->etag_hash,
+        .meta_len = (uint32_t)meta->iov_len,
+        .meta_crc = eng_crc32c(0, meta->iov_base, meta->iov_len),
+        .body_crc = eng_crc32c(0, body->iov_base, body->iov_len),
+        .type = spec->type,
+        .flags = spec->flags,
+        .part_no = spec->part_no,
+        .parts = spec->parts,
+        .created = spec->created,
+        .expires = spec->expires,
+        .pin_until = spec->pin_until,
+        .alt_id = spec->alt_id,
+        .pool_epoch = (uint32_t)placed->stripe->store->super.pools[spec->pool].epoch,
+        .tenant = spec->tenant,
+        .pool = spec->pool,
+        .retention = spec->retention,
+    };
+    memcpy(doc.key, spec->key, sizeof doc.key);
+    eng_doc_seal(&doc, placed->stripe->crc_seed, placed->start);
+    return doc;
+}
+
+/* Header, metadata, body and zeros up to the end of the last page in one call. The page belongs to
+ * the slab or extent, so the zeros hit nobody, and the file system has no old page to read. */
+static gyre_err write_out(const struct eng_placed *placed, const struct eng_doc *doc,
+                          const struct iovec *meta, const struct iovec *body)
+{
+    uint64_t at = file_off(placed->start);
+    uint64_t meta_end = sizeof *doc + meta->iov_len;
+    uint64_t body_off = body->iov_len > 0 ? eng_doc_body_off(doc) : meta_end;
+    uint64_t end = at + body_off + body->iov_len;
+    const struct iovec pieces[] = {
+        {(void *)(uintptr_t)doc, sizeof *doc},
+        *meta,
+        {(void *)(uintptr_t)zeros, body_off - meta_end},
+        *body,
+        {(void *)(uintptr_t)zeros, eng_align_up(end, ENG_PAGE) - end},
+    };
+    gyre_err err;
+    TRY(GYRE_STEP_ERR("place_doc.write.before"));
+    TRY(eng_pwritev(placed->stripe->fd, pieces, GYRE_ARRAY_LEN(pieces), at));
+    GYRE_STEP("place_doc.write.done");
+out:
+    return err == GYRE_OK ? GYRE_OK : GYRE_IO;
+}
+
+gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring_pool, const struct eng_spec *spec,
+                          const struct iovec *meta, const struct iovec *body,
+                          struct eng_placed *placed_out)
+{
+    *placed_out = (struct eng_placed){0};
+    if (meta->iov_len + body->iov_len > eng_small_max_bytes(stripe->store))
+        return GYRE_TOO_LARGE;
+    struct eng_placed placed = {.stripe = stripe};
+    uint64_t units = eng_doc_units(spec->type, meta->iov_len, body->iov_len);
+    gyre_err err = find_place(stripe, ring_pool, units, &placed);
+    if (err != GYRE_OK)
+        return err;
+    placed.record.units = (uint32_t)units;
+    placed.record.tenant = spec->tenant;
+    placed.record.retention = spec->retention;
+    placed.record.pool = spec->pool;
+    eng_alloc_lock(stripe);
+    placed.serial = ++stripe->rt->serial;
+    eng_alloc_unlock(stripe);
+    struct eng_doc doc = header_of(&placed, spec, meta, body);
+    err = write_out(&placed, &doc, meta, body);
+    if (err != GYRE_OK)
+        leave_place(&placed, false);
+    *placed_out = placed;
+    return err;
+}
+
+void eng_placed_end(struct eng_placed *placed)
+{
+    leave_place(placed, true);
+}
+
+void eng_placed_abort(struct eng_placed *placed)
+{
+    if (placed->stripe == NULL)
+        return;
+    /* Where this fails, recovery may find a document that its writer was told is not stored: the
+     * disk is failing then, and what it holds is still an object somebody put. */
+    gyre_err err =
+        eng_pwrite(placed->stripe->fd, zeros, sizeof(struct eng_doc), file_off(placed->start));
+    leave_place(placed, err != GYRE_OK);
+}

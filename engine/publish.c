@@ -1,0 +1,109 @@
+#include "engine/publish.h"
+
+#include <string.h>
+
+#include "engine/base/check.h"
+#include "engine/base/step.h"
+#include "engine/locks.h"
+#include "engine/log.h"
+
+static bool never_evicted(const struct eng_store *store, uint8_t pool)
+{
+    return (store->super.pools[pool].flags & ENG_POOL_NEVER_EVICT) != 0;
+}
+
+static uint64_t part_entry(const struct eng_store *store, const struct eng_part *part, uint16_t tag)
+{
+    return eng_entry_make(tag, part->extent.start, part->record.units, ENG_KIND_PART, ENG_RING_M,
+                          never_evicted(store, part->record.pool), part->serial);
+}
+
+static gyre_err publish_part(struct eng_store *store, struct eng_part *part)
+{
+    struct eng_stripe *stripe;
+    struct eng_displaced displaced;
+    struct eng_place place = eng_place_of(store, part->record.pool, part->key, &stripe);
+    uint64_t entry = part_entry(store, part, place.tag);
+    GYRE_CHECK(stripe == part->extent.stripe);
+    eng_alloc_lock(stripe);
+    gyre_err err = eng_directory_insert_locked(stripe, &place, entry, &part->record, &displaced);
+    eng_alloc_unlock(stripe);
+    part->published = err == GYRE_OK;
+    if (displaced.slot != ENG_NO_SLOT)
+        ENG_COUNT(store, displacements, 1);
+    GYRE_STEP("publish.part");
+    return err;
+}
+
+gyre_err eng_parts_publish(struct eng_store *store, struct eng_part *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        GYRE_CHECK(parts[i].pages == NULL && parts[i].record.units > 0); /* finished */
+        gyre_err err = publish_part(store, &parts[i]);
+        if (err == GYRE_OK)
+            continue;
+        eng_parts_withdraw(store, parts, i);
+        return err;
+    }
+    return GYRE_OK;
+}
+
+void eng_parts_withdraw(struct eng_store *store, const struct eng_part *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct eng_stripe *stripe;
+        struct eng_place place = eng_place_of(store, parts[i].record.pool, parts[i].key, &stripe);
+        uint64_t entry = part_entry(store, &parts[i], place.tag);
+        eng_alloc_lock(stripe); /* the reservation keeps its bytes, so its entry is like no other */
+        uint32_t slot =
+            eng_directory_locate_locked(stripe, place.bucket[0] * ENG_BUCKET_ENTRIES, entry);
+        if (slot != ENG_NO_SLOT) /* it may have been displaced */
+            (void)eng_directory_remove_locked(stripe, slot, entry);
+        eng_alloc_unlock(stripe);
+    }
+}
+
+void eng_parts_end(struct eng_part *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct eng_stripe *stripe = parts[i].extent.stripe;
+        eng_alloc_lock(stripe);
+        eng_log_end_locked(stripe, parts[i].extent.reservation);
+        eng_alloc_unlock(stripe);
+        parts[i] = (struct eng_part){0};
+    }
+}
+
+void eng_parts_remove(struct eng_store *store, const struct eng_ref *head)
+{
+    const struct eng_doc *doc = head->doc;
+    if (doc->type != ENG_HEAD)
+        return;
+    for (uint64_t i = 0; i < doc->body_len / sizeof(struct eng_part_row); i++) {
+        struct eng_part_row row;
+        memcpy(&row, head->body + i * sizeof row, sizeof row);
+        uint8_t key[32];
+        eng_part_key(doc->key, doc->object_serial, row.part_no, row.attempt, row.sub, key);
+        struct eng_want want = {
+            .key = key, .pool = doc->pool, .part = true, .object_serial = doc->object_serial};
+        struct eng_ref part;
+        if (eng_find(store, &want, 0, ENG_NO_COUNT | ENG_ANY_AGE | ENG_HEADER, &part) != GYRE_OK)
+            continue; /* what stays behind is unreachable, and leaves at the hand */
+        eng_drop(&part);
+        eng_ref_release(&part);
+        GYRE_STEP("publish.remove.part");
+    }
+}
+
+gyre_err eng_condition_check(enum eng_condition condition, uint64_t if_serial,
+                             const struct eng_doc *old)
+{
+    switch (condition) {
+    case ENG_IF_ABSENT: return old == NULL ? GYRE_OK : GYRE_EXISTS;
+    case ENG_IF_SERIAL:
+        if (old == NULL)
+            return GYRE_NOT_FOUND;
+        return old->serial == if_serial ? GYRE_OK : GYRE_CHANGED;
+    default: return GYRE_OK;
+    }
+}
