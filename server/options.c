@@ -120,6 +120,7 @@ static bool visit_set(struct srv_options *options, const struct srv_option *opti
 static void set_defaults(struct srv_options *options)
 {
     *options = (struct srv_options){
+        .object_size = 16 << 10,
         .sync_interval = 30000,
         .max_connections = 10000,
         .buffer_budget = UINT64_C(256) << 20,
@@ -173,6 +174,8 @@ static bool complete(struct srv_options *options, char *error_out)
                                 "give a power of two from 1M on, such as 8M");
     if (options->size != 0 && options->size < GYRE_SIZE_MIN)
         return srv_option_error(error_out, "--size", "a store has at least 64M");
+    if (options->object_size > GYRE_SIZE_MIN)
+        return srv_option_error(error_out, "--object-size", "at most 64M");
     if (options->threads > THREADS_MAX || options->workers > THREADS_MAX)
         return srv_option_error(error_out,
                                 options->threads > THREADS_MAX ? "--threads" : "--workers",

@@ -39,6 +39,7 @@ struct srv_options {
     uint64_t size; /* bytes */
     bool reset;
     uint64_t segment_size;  /* bytes; 0: chosen from the size */
+    uint64_t object_size;   /* bytes */
     uint64_t sync_interval; /* ms */
     char *tls_cert;
     char *tls_key;

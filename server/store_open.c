@@ -65,6 +65,7 @@ struct gyre_store *srv_store_open(const struct srv_options *options, enum gyre_o
     open.size_bytes = options->size != 0 ? options->size : default_size(options);
     open.mode = mode;
     open.segment_bytes = options->segment_size;
+    open.average_object_bytes = (uint32_t)options->object_size;
     open.sync_interval_ms =
         (uint32_t)(options->sync_interval < UINT32_MAX ? options->sync_interval : UINT32_MAX);
     srv_progress_init(&progress);
