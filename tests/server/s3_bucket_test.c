@@ -150,7 +150,7 @@ TEST(a_configuration_that_makes_no_sense_makes_no_bucket)
 
 TEST(the_list_of_buckets_comes_in_pages)
 {
-    char target[64], token[64] = "";
+    char target[160], token[64] = "";
     struct fixture f;
     struct srv_exchange ex;
     int n = 0;

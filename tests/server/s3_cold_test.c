@@ -1,0 +1,263 @@
+/* Reads of objects that are not in memory, over a store that can be told what is: the loop's thread
+ * never waits, and what cannot be read is never sent as if it were. */
+#include "server/s3/s3.h"
+
+#include "tests/server/fake_seam.h"
+#include "tests/server/fake_store.h"
+
+enum { LEN = (9 << 20) + 5, SHORT = 5000 };
+
+/* What the handlers under test call besides, and these tests do not come to. */
+gyre_err gyre_put_begin(struct gyre_store *store, const struct gyre_key *key,
+                        const struct gyre_put_options *options, struct gyre_put **put_out)
+{
+    (void)store, (void)key, (void)options;
+    *put_out = NULL;
+    return GYRE_NO_MEMORY;
+}
+
+gyre_err gyre_put_write(struct gyre_put *p, const void *bytes, size_t len)
+{
+    (void)p, (void)bytes, (void)len;
+    return GYRE_STATE;
+}
+
+gyre_err gyre_put_set_meta(struct gyre_put *p, const void *meta, size_t meta_len,
+                           uint64_t etag_hash, uint32_t expires)
+{
+    (void)p, (void)meta, (void)meta_len, (void)etag_hash, (void)expires;
+    return GYRE_STATE;
+}
+
+gyre_err gyre_put_commit(struct gyre_put **p, uint64_t *serial_out)
+{
+    (void)p, (void)serial_out;
+    return GYRE_STATE;
+}
+
+void gyre_put_abort(struct gyre_put **p)
+{
+    CHECK(*p == NULL);
+}
+
+gyre_err gyre_delete(struct gyre_store *store, const struct gyre_key *key,
+                     enum gyre_condition condition, uint64_t if_serial, unsigned flags)
+{
+    (void)store, (void)key, (void)condition, (void)if_serial, (void)flags;
+    return GYRE_NOT_FOUND;
+}
+
+gyre_err gyre_exists(struct gyre_store *store, const struct gyre_key *key, uint32_t now,
+                     enum gyre_certainty certainty)
+{
+    (void)store, (void)key, (void)now, (void)certainty;
+    return GYRE_NOT_FOUND;
+}
+
+gyre_err gyre_each(struct gyre_store *store, enum gyre_pool pool,
+                   bool (*visit)(void *data, const struct gyre_handle *handle), void *data)
+{
+    (void)store, (void)pool, (void)visit, (void)data;
+    return GYRE_OK;
+}
+
+gyre_err gyre_each_meta(struct gyre_store *store,
+                        bool (*visit)(void *data, const struct gyre_handle *handle), void *data)
+{
+    return gyre_each(store, GYRE_POOL_META, visit, data);
+}
+
+uint64_t gyre_object_max_bytes(const struct gyre_store *store)
+{
+    (void)store;
+    return UINT64_MAX;
+}
+
+static uint8_t bytes[LEN];
+
+struct cold {
+    struct srv_loop loop;
+    struct srv_pool *pool;
+    struct srv_s3 *s3;
+    struct object *object; /* /bucket/k */
+};
+
+static void request(struct cold *c, struct srv_exchange *ex, enum srv_method method,
+                    const char *target)
+{
+    fake_init(ex, &c->loop, method, target);
+}
+
+static int finish(struct cold *c, struct srv_exchange *ex)
+{
+    srv_s3_start(c->s3, ex);
+    fake_finish(ex);
+    return ex->status;
+}
+
+/* An object of `len` bytes, below the limit of bodies that one job stores; longer ones are grown
+ * behind the handlers' back. */
+static void cold_init(struct cold *c, size_t len)
+{
+    struct test_rng rng = {5};
+    struct srv_exchange ex;
+
+    test_rng_fill(&rng, bytes, sizeof bytes);
+    pthread_mutex_init(&the_store.lock, NULL);
+    the_store.loop = pthread_self();
+    fake_loop_init(&c->loop, 8 << 20);
+    c->pool = srv_pool_create(2, 16);
+    struct srv_s3_config config = {.store = &the_store, .pool = c->pool};
+    CHECK_OK(srv_s3_create(&config, &c->s3));
+    request(c, &ex, SRV_PUT, "/bucket");
+    CHECK_EQ_INT(finish(c, &ex), 200);
+    fake_fini(&ex);
+    request(c, &ex, SRV_PUT, "/bucket/k");
+    fake_body(&ex, "x", 1);
+    CHECK_EQ_INT(finish(c, &ex), 200);
+    fake_fini(&ex);
+    c->object = the_store.objects;
+    free(c->object->body);
+    c->object->body = malloc(len);
+    memcpy(c->object->body, bytes, len);
+    c->object->info.length = len;
+    c->object->resident = 0;
+}
+
+static void cold_fini(struct cold *c)
+{
+    srv_pool_destroy(c->pool);
+    while (c->loop.first != NULL)
+        fake_turn(&c->loop);
+    srv_s3_destroy(c->s3);
+    fake_loop_fini(&c->loop);
+    fake_store_fini();
+}
+
+static void check_body(struct cold *c, const char *range, size_t first, size_t len)
+{
+    struct srv_exchange ex;
+
+    request(c, &ex, SRV_GET, "/bucket/k");
+    if (range != NULL)
+        fake_field(&ex, "range", range);
+    CHECK_EQ_INT(finish(c, &ex), range != NULL ? 206 : 200);
+    CHECK_EQ_U64(ex.out_len, len);
+    CHECK_EQ_MEM(ex.out, bytes + first, len);
+    fake_fini(&ex);
+}
+
+TEST(a_cold_object_is_read_by_a_worker)
+{
+    static const size_t lens[] = {SHORT, 64 << 10, (64 << 10) + 1, LEN};
+
+    for (size_t i = 0; i < 8; i++) {
+        struct cold c;
+        cold_init(&c, lens[i / 2]);
+        c.object->is_cold_meta = i % 2 == 0;
+        check_body(&c, NULL, 0, lens[i / 2]);
+        c.object->is_cold_meta = i % 2 == 0;
+        c.object->resident = 0;
+        check_body(&c, "bytes=100-199", 100, 100);
+        cold_fini(&c);
+    }
+}
+
+TEST(a_long_body_comes_in_windows)
+{
+    struct cold c;
+
+    cold_init(&c, LEN);
+    check_body(&c, NULL, 0, LEN);
+    CHECK_EQ_U64(c.object->populations, 3); /* of 4 MiB */
+    check_body(&c, NULL, 0, LEN);
+    CHECK_EQ_U64(c.object->populations, 3);
+    cold_fini(&c);
+}
+
+TEST(a_head_of_a_cold_object_reads_no_body)
+{
+    struct cold c;
+    struct srv_exchange ex;
+
+    cold_init(&c, LEN);
+    c.object->is_cold_meta = true;
+    request(&c, &ex, SRV_HEAD, "/bucket/k");
+    CHECK_EQ_INT(finish(&c, &ex), 200);
+    CHECK_EQ_U64(ex.length, LEN);
+    fake_fini(&ex);
+    CHECK_EQ_U64(c.object->resident, 0);
+    cold_fini(&c);
+}
+
+TEST(damage_found_before_the_head_is_a_miss)
+{
+    static const size_t lens[] = {SHORT, LEN};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct cold c;
+        struct srv_exchange ex;
+        cold_init(&c, lens[i]);
+        c.object->damaged_at = SHORT / 2;
+        request(&c, &ex, SRV_GET, "/bucket/k");
+        CHECK_EQ_INT(finish(&c, &ex), 404);
+        fake_fini(&ex);
+        cold_fini(&c);
+    }
+}
+
+TEST(damage_found_later_cuts_the_body_short)
+{
+    struct cold c;
+    struct srv_exchange ex;
+
+    cold_init(&c, LEN);
+    c.object->damaged_at = LEN - 1;
+    request(&c, &ex, SRV_GET, "/bucket/k");
+    CHECK_EQ_INT(finish(&c, &ex), 200);
+    CHECK(ex.is_failed && ex.out_len < LEN);
+    fake_fini(&ex);
+    cold_fini(&c);
+}
+
+TEST(a_reader_may_vanish_while_a_worker_reads)
+{
+    for (int turns = 0; turns < 5; turns++) {
+        struct cold c;
+        struct srv_exchange ex;
+        cold_init(&c, LEN);
+        c.object->is_cold_meta = true;
+        request(&c, &ex, SRV_GET, "/bucket/k");
+        srv_s3_start(c.s3, &ex);
+        for (int i = 0; i < turns && !ex.is_gone; i++)
+            fake_turn(&c.loop);
+        fake_fini(&ex);
+        cold_fini(&c);
+    }
+}
+
+TEST(errors_of_the_store_are_answered_as_what_they_are)
+{
+    static const struct {
+        gyre_err err;
+        int status;
+    } rows[] = {{GYRE_EXPIRED, 404},
+                {GYRE_BUSY, 503},
+                {GYRE_CLOSED, 503},
+                {GYRE_NO_MEMORY, 503},
+                {GYRE_IO, 500}};
+    struct cold c;
+    struct srv_exchange ex;
+
+    cold_init(&c, SHORT);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        the_store.get_err = rows[i].err;
+        request(&c, &ex, SRV_GET, "/bucket/k");
+        int status = finish(&c, &ex);
+        CHECK_MSG(status == rows[i].status, "%s: %d", gyre_err_name(rows[i].err), status);
+        CHECK((status == 503) == (fake_get(&ex, "retry-after") != NULL));
+        fake_fini(&ex);
+    }
+    the_store.get_err = GYRE_OK;
+    cold_fini(&c);
+}
