@@ -169,7 +169,8 @@ static void queue_runs_locked(struct batch *batch, uint64_t limit_units,
         uint64_t units = (page - first) * ENG_PAGE_UNITS;
         if (units > 0) {
             uint64_t start = batch->start + first * ENG_PAGE_UNITS;
-            eng_runs_push_locked(batch->ring, start, start + units, limit_units);
+            eng_runs_push_locked(batch->ring, batch->stripe->segment_units, start, start + units,
+                                 limit_units);
         }
         step->cleaned_units += units;
         if (units > step->longest_units)

@@ -92,7 +92,7 @@ static void enter_new(struct eng_stripe *stripe, uint8_t pool, uint32_t segment)
     uint64_t start = segment * stripe->segment_units;
     ring->hand_segment = segment;
     ring->hand = start + stripe->segment_units;
-    eng_runs_push_locked(ring, start, ring->hand, UINT64_MAX);
+    eng_runs_push_locked(ring, stripe->segment_units, start, ring->hand, UINT64_MAX);
 }
 
 static void enter_next(struct eng_stripe *stripe, struct eng_ring *ring, uint32_t segment)

@@ -30,11 +30,13 @@ void eng_runs_drop_locked(struct eng_ring *ring, uint32_t i)
     ring->n_runs--;
 }
 
-void eng_runs_push_locked(struct eng_ring *ring, uint64_t start, uint64_t end, uint64_t limit_units)
+void eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
+                          uint64_t end, uint64_t limit_units)
 {
     GYRE_CHECK(start < end && start % ENG_PAGE_UNITS == 0 && end % ENG_PAGE_UNITS == 0);
     ring->clean_units += end - start;
-    if (ring->n_runs > 0 && eng_run_at(ring, ring->n_runs - 1)->end == start) {
+    bool follows = ring->n_runs > 0 && eng_run_at(ring, ring->n_runs - 1)->end == start;
+    if (follows && start % segment_units != 0) { /* a document never crosses a segment's end */
         eng_run_at(ring, ring->n_runs - 1)->end = end;
     } else {
         if (ring->n_runs == ENG_RUNS)
@@ -68,7 +70,7 @@ bool eng_runs_give_back_locked(struct eng_ring *ring, uint64_t segment_units, ui
 {
     for (uint32_t i = 0; i < ring->n_runs; i++) {
         struct eng_run *run = eng_run_at(ring, i);
-        if (run->start != end)
+        if (run->start != end || end % segment_units == 0)
             continue;
         run->start = start;
         ring->clean_units += end - start;

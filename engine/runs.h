@@ -11,10 +11,11 @@
 struct eng_run *eng_run_at(struct eng_ring *ring, uint32_t i);
 const struct eng_run *eng_run_get(const struct eng_ring *ring, uint32_t i);
 
-/* Queues [start, end) as the newest, joined to the one before if that ends where this begins. The
- * oldest runs are forgotten while the queue is full or holds more than `limit_units`. */
-void eng_runs_push_locked(struct eng_ring *ring, uint64_t start, uint64_t end,
-                          uint64_t limit_units);
+/* Queues [start, end) as the newest, joined to the one before if that ends where this begins,
+ * in the same segment. The oldest runs are forgotten while the queue is full or holds more than
+ * `limit_units`. */
+void eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
+                          uint64_t end, uint64_t limit_units);
 
 /* Cuts `units` (whole pages) from the oldest run that has as many; false: none has. *n_older_out:
  * how many runs before it were too short. */
