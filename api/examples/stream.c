@@ -145,7 +145,7 @@ int main(int argc, char **argv)
         return 1;
     }
     struct gyre_key key = gyre_key_of_bytes("stream", 6);
-    unsigned long put_sum, read_sum = 0;
+    unsigned long put_sum = 0, read_sum = 0;
     gyre_err err = put_stream(store, &key, &put_sum);
     if (err == GYRE_OK)
         err = read_stream(store, &key, &read_sum);
