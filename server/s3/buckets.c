@@ -137,10 +137,10 @@ static void remove_locked(struct srv_s3_buckets *buckets, struct srv_s3_bucket *
 
 static struct gyre_key doc_key(struct srv_str name)
 {
-    struct iovec part = {(void *)name.base, name.len};
+    struct iovec parts[2] = {{(void *)name.base, name.len}, {(void *)"", 0}};
     struct gyre_key key;
 
-    SRV_CHECK(gyre_key_of_parts(GYRE_DOMAIN_S3, &part, 1, &key) == GYRE_OK);
+    SRV_CHECK(gyre_key_of_parts(GYRE_DOMAIN_S3, parts, 2, &key) == GYRE_OK);
     return key;
 }
 

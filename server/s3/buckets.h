@@ -8,9 +8,9 @@
  * LIVE alone allows, and CLOSING begins only while nobody is in between: therefore no commit can
  * slip past the search for objects that goes before a removal.
  *
- * Document: key of GYRE_DOMAIN_S3 with the one part `name`, which no object's key (two parts) can
- * equal; no body; metadata little-endian: "GBK1", u32 zero, u64 creation in Unix milliseconds, then
- * the name. Documents of the pool that begin otherwise are somebody else's.
+ * Document: key of GYRE_DOMAIN_S3 with the parts `name` and nothing, where an object has a key of
+ * at least one byte; no body; metadata little-endian: "GBK1", u32 zero, u64 creation in Unix
+ * milliseconds, then the name. Documents of the pool that begin otherwise are somebody else's.
  *
  * Owns:    the table, until every acquired bucket was released.
  * Threads: any.
