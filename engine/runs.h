@@ -1,5 +1,6 @@
 /* The queue of clean runs of a ring, oldest first: runs of one segment rise, segments follow in the
- * order the hand entered them. Runs are whole pages, and never empty.
+ * order the hand entered them. Runs are whole pages, never empty, and never cross a
+ * segment's end.
  *
  * Threads: under the alloc lock. Blocks: never. Allocates: nothing. Keeps: E6.
  */
