@@ -101,7 +101,7 @@ const struct srv_str *srv_conditional_range(const struct srv_request *req,
     if (value == NULL || stored == NULL)
         same = false;
     else if (srv_http_date_parse(*value, now_s, &date_s))
-        same = stored->modified_s == date_s && stored->modified_s < now_s;
+        same = stored->modified_s == date_s;
     else
         same = srv_etag_list_match(*value, stored->etag, SRV_ETAG_STRONG) == SRV_ETAG_MATCH_LISTED;
     return same ? range : NULL;

@@ -29,7 +29,8 @@ enum srv_verdict srv_conditional_decide(const struct srv_request *req,
                                         const char **field_out);
 
 /* The value of the Range field if it is to be heeded: NULL when there is none, more than one, or
- * If-Range asks for another state than the stored one. A date in If-Range counts only if the state
- * is over a second old at `now_s`, for until then two states could bear it. */
+ * If-Range asks for another state than the stored one. A date in If-Range matches when it is the
+ * stored one; it is the client that must not use a date of the very second in which it received it
+ * (RFC 9110, 8.8.2.2), for only the client knows when that was. */
 const struct srv_str *srv_conditional_range(const struct srv_request *req,
                                             const struct srv_validators *stored, int64_t now_s);

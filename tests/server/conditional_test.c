@@ -184,7 +184,7 @@ static const struct {
     {{"range", "bytes=0-1", "if-range", AT_C}, 1000, true},
     {{"range", "bytes=0-1", "if-range", BEFORE}, 1000, false},
     {{"range", "bytes=0-1", "if-range", AFTER}, 1000, false},
-    {{"range", "bytes=0-1", "if-range", AT}, 0, false},
+    {{"range", "bytes=0-1", "if-range", AT}, 0, true},
     {{"range", "bytes=0-1", "if-range", AT}, 1, true},
     {{"if-range", "\"abc\"", "range", "bytes=0-1"}, 1000, true},
     {{"range", "bytes=0-1", "if-range", "\"abc\"", "if-range", "\"abc\""}, 1000, false},
