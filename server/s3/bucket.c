@@ -53,7 +53,7 @@ static void on_made(struct srv_s3_task *task)
     location[0] = '/';
     memcpy(location + 1, call->route.bucket.base, call->route.bucket.len);
     srv_s3_head_init(&head, call);
-    srv_s3_head_add(&head, "location", (struct srv_str){location, call->route.bucket.len + 1});
+    srv_s3_head_add(&head, "Location", (struct srv_str){location, call->route.bucket.len + 1});
     srv_s3_answer_empty(call, 200, &head, 0);
 }
 

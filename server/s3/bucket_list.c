@@ -124,7 +124,7 @@ void srv_s3_bucket_list(const struct srv_s3_call *call)
         srv_s3_fail(call, SRV_S3_SLOW_DOWN, NULL);
     } else {
         srv_s3_head_init(&head, call);
-        srv_s3_head_add(&head, "content-type", srv_s3_str("application/xml"));
+        srv_s3_head_add(&head, "Content-Type", srv_s3_str("application/xml"));
         struct srv_response res = {200, head.fields, head.n, document.len};
         srv_respond_bytes(call->ex, &res, document.base, document.len);
     }

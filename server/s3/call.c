@@ -61,9 +61,9 @@ void srv_s3_fail(const struct srv_s3_call *call, enum srv_s3_code code, const ch
 static void add_status_fields(struct srv_s3_head *head, int status)
 {
     if (status == 503)
-        srv_s3_head_add(head, "retry-after", srv_s3_str("1"));
+        srv_s3_head_add(head, "Retry-After", srv_s3_str("1"));
     if (status == 405)
-        srv_s3_head_add(head, "allow", srv_s3_str("GET, HEAD, PUT, DELETE"));
+        srv_s3_head_add(head, "Allow", srv_s3_str("GET, HEAD, PUT, DELETE"));
 }
 
 void srv_s3_fail_with(const struct srv_s3_call *call, enum srv_s3_code code, const char *message,
@@ -92,7 +92,7 @@ void srv_s3_fail_with(const struct srv_s3_call *call, enum srv_s3_code code, con
     srv_xml_init(&xml);
     srv_s3_error_write(&xml, &error);
     struct srv_str document = srv_xml_view(&xml); /* empty if memory ran out: the status remains */
-    srv_s3_head_add(head, "content-type", srv_s3_str("application/xml"));
+    srv_s3_head_add(head, "Content-Type", srv_s3_str("application/xml"));
     struct srv_response res = {status, head->fields, head->n, document.len};
     srv_respond_bytes(call->ex, &res, document.base, document.len);
     srv_xml_fini(&xml);

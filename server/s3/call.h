@@ -59,7 +59,7 @@ struct srv_s3_head {
 
 /* Begins with the fields that every answer has: x-amz-request-id and x-amz-id-2. */
 void srv_s3_head_init(struct srv_s3_head *head, const struct srv_s3_call *call);
-/* `name` is a lower-case literal: HTTP/2 allows no other. */
+/* `name` is a literal, spelt as usual; the front lowers it for HTTP/2. */
 void srv_s3_head_add(struct srv_s3_head *head, const char *name, struct srv_str value);
 
 /* Answers without a body; `content_length` is 0, that of the body a GET would get, or

@@ -64,7 +64,7 @@ static void answer_unsatisfiable(const struct srv_s3_call *call, const struct sr
                                       {"ActualObjectSize", {size, (size_t)size_len}}};
     srv_s3_head_init(&head, call);
     size_t value_len = srv_range_write(range, length, value);
-    srv_s3_head_add(&head, "content-range", (struct srv_str){value, value_len});
+    srv_s3_head_add(&head, "Content-Range", (struct srv_str){value, value_len});
     srv_s3_fail_with(call, SRV_S3_INVALID_RANGE, NULL, &head, details, 2);
 }
 

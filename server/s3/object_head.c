@@ -25,12 +25,12 @@ void srv_s3_object_head_init(struct srv_s3_object_head *object, const struct srv
     struct srv_s3_head *head = &object->head;
 
     srv_s3_head_init(head, call);
-    srv_s3_head_add(head, "etag", srv_s3_quote_etag(meta->etag, object->etag));
+    srv_s3_head_add(head, "ETag", srv_s3_quote_etag(meta->etag, object->etag));
     srv_http_date_write(meta->modified_ms / 1000, object->modified);
-    srv_s3_head_add(head, "last-modified", (struct srv_str){object->modified, SRV_HTTP_DATE_LEN});
-    srv_s3_head_add(head, "accept-ranges", srv_s3_str("bytes"));
-    add_if_set(head, "cache-control", meta->cache_control);
-    add_if_set(head, "expires", meta->expires);
+    srv_s3_head_add(head, "Last-Modified", (struct srv_str){object->modified, SRV_HTTP_DATE_LEN});
+    srv_s3_head_add(head, "Accept-Ranges", srv_s3_str("bytes"));
+    add_if_set(head, "Cache-Control", meta->cache_control);
+    add_if_set(head, "Expires", meta->expires);
 }
 
 /* Stored names lack the prefix, so that it takes no room in each object. */
@@ -54,11 +54,11 @@ void srv_s3_object_head_describe(struct srv_s3_object_head *object, const struct
     struct srv_s3_head *head = &object->head;
     bool has_type = meta->content_type.base != NULL;
 
-    srv_s3_head_add(head, "content-type",
+    srv_s3_head_add(head, "Content-Type",
                     has_type ? meta->content_type : srv_s3_str("binary/octet-stream"));
-    add_if_set(head, "content-encoding", meta->content_encoding);
-    add_if_set(head, "content-disposition", meta->content_disposition);
-    add_if_set(head, "content-language", meta->content_language);
+    add_if_set(head, "Content-Encoding", meta->content_encoding);
+    add_if_set(head, "Content-Disposition", meta->content_disposition);
+    add_if_set(head, "Content-Language", meta->content_language);
     add_user(object, meta);
 }
 
@@ -66,5 +66,5 @@ void srv_s3_object_head_range(struct srv_s3_object_head *object, const struct sr
                               uint64_t length)
 {
     size_t len = srv_range_write(range, length, object->range);
-    srv_s3_head_add(&object->head, "content-range", (struct srv_str){object->range, len});
+    srv_s3_head_add(&object->head, "Content-Range", (struct srv_str){object->range, len});
 }

@@ -44,7 +44,7 @@ static void answer_stored(struct put *put)
 
     put->is_answered = true;
     srv_s3_head_init(&head, &put->task.call);
-    srv_s3_head_add(&head, "etag", srv_s3_quote_etag(srv_s3_str(work->etag), etag));
+    srv_s3_head_add(&head, "ETag", srv_s3_quote_etag(srv_s3_str(work->etag), etag));
     if (checksum != SRV_CHECKSUM_NONE) {
         srv_base64_encode(work->plan.value, srv_checksum_size(checksum), value);
         srv_s3_head_add(&head, srv_checksum_field(checksum), srv_s3_str(value));

@@ -148,7 +148,7 @@ static inline void fake_finish(struct srv_exchange *ex)
     }
 }
 
-/* The response's field of that name, or NULL. */
+/* The response's field of that name (lower-case), or NULL. */
 static inline const char *fake_get(const struct srv_exchange *ex, const char *name)
 {
     for (size_t i = 0; i < ex->n_out_fields; i++) {

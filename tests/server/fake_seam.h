@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include <ctype.h>
+
 #include "tests/server/fake_front.h"
 
 const struct srv_request *srv_exchange_request(const struct srv_exchange *ex)
@@ -75,6 +77,8 @@ static inline void fake_head(struct srv_exchange *ex, const struct srv_response 
     ex->length = length;
     for (size_t i = 0; i < res->n_fields; i++) {
         ex->out_names[i] = strndup(res->fields[i].name.base, res->fields[i].name.len);
+        for (char *c = ex->out_names[i]; *c != '\0'; c++)
+            *c = (char)tolower((unsigned char)*c);
         ex->out_values[i] = strndup(res->fields[i].value.base, res->fields[i].value.len);
     }
     ex->n_out_fields = res->n_fields;
