@@ -4,6 +4,7 @@ stricter) makes of it. Every row runs over HTTP/1.1 on one connection; the rows 
 import http.client
 import subprocess
 import tempfile
+import time
 
 import gyre_server as gs
 
@@ -127,6 +128,10 @@ def judge(conn, path, etag, modified, row):
     name, headers, status, first, last = row
     headers = filled(headers, etag, modified)
     for method in ("GET", "HEAD"):
+        if method == "HEAD" and "Range" in headers:
+            # Range is defined for GET alone (RFC 9110, 14.2); only the preconditions still count.
+            first, last = WHOLE
+            status = status if status in (304, 412) else 200
         res, body = ask(conn, method, path, headers)
         what = f"{method} {name}"
         problems = []
@@ -207,6 +212,7 @@ def main():
             gs.check_eq(f"PUT {path}", res.status, 200)
         res, _ = ask(conn, "HEAD", "/sem/obj", {})
         etag, modified = res.getheader("ETag"), res.getheader("Last-Modified")
+        time.sleep(1.1)  # within its own second a date is a weak validator, which If-Range must not use
         for name, value, status, first, last in RANGES:
             judge(conn, "/sem/obj", etag, modified, (name, {"Range": value}, status, first, last))
         for name, headers, status in CONDITIONS:
