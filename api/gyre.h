@@ -371,14 +371,15 @@ struct gyre_check_report {
     uint64_t documents;          /* directory entries walked */
     uint64_t documents_bad;      /* entries whose document is damaged (they read as misses) */
     uint64_t objects;            /* objects whole with all their parts */
-    uint64_t objects_incomplete; /* objects that lack a part (they read as misses) */
+    uint64_t objects_incomplete; /* objects that lack a part (they read as misses). Eviction takes
+                                    parts one at a time, so a full store may have some */
     uint64_t live_bytes;
     uint64_t violations; /* broken invariants of the index: 0 in a sound store */
 };
 
 /* Walks everything and checks every invariant; with `bodies` all checksums too. `report` gets a
- * line for each finding (may be NULL). OK: sound. DAMAGED: something was found. Blocks: reads
- * headers, or the whole store. Other users may go on, but writes wait. */
+ * line for each finding (may be NULL). OK: sound. DAMAGED: a damaged document or a broken
+ * invariant. Blocks: reads headers, or the whole store. Other users may go on, but writes wait. */
 GYRE_MUST_USE GYRE_API gyre_err gyre_check(struct gyre_store *store, bool bodies,
                                            void (*report)(void *data, const char *line), void *data,
                                            struct gyre_check_report *report_out);

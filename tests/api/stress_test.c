@@ -224,6 +224,17 @@ static void check_after_reopening(struct model *model)
     CHECK(present > 0);
 }
 
+/* Objects whose first parts the hand has passed, but not their HEAD yet, may be there. */
+static void check_sound(struct gyre_store *store, bool bodies)
+{
+    struct gyre_check_report report = {.struct_size = sizeof report};
+    gyre_err err = gyre_check(store, bodies, NULL, NULL, &report);
+    CHECK_MSG(report.violations == 0 && report.documents_bad == 0 && err == GYRE_OK,
+              "check: %s, %llu violations, %llu bad, %llu incomplete", gyre_err_name(err),
+              (unsigned long long)report.violations, (unsigned long long)report.documents_bad,
+              (unsigned long long)report.objects_incomplete);
+}
+
 static void run_stress(double duration)
 {
     static struct model model;
@@ -237,15 +248,11 @@ static void run_stress(double duration)
         CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
     }
     double end = seconds() + duration;
-    struct gyre_check_report report = {.struct_size = sizeof report};
     while (seconds() < end) {
         usleep(300000);
         struct gyre_stats stats = {.struct_size = sizeof stats};
         CHECK_OK(gyre_stat(model.store, &stats));
-        gyre_err err = gyre_check(model.store, false, NULL, NULL, &report);
-        CHECK_MSG(report.violations == 0 && (err == GYRE_OK || err == GYRE_DAMAGED),
-                  "check: %s, %llu violations", gyre_err_name(err),
-                  (unsigned long long)report.violations);
+        check_sound(model.store, false);
     }
     atomic_store(&model.stop, true);
     for (unsigned i = 0; i < THREADS; i++) {
@@ -262,10 +269,10 @@ static void run_stress(double duration)
            (unsigned long long)stats.checksum_failures);
     CHECK_EQ_U64(stats.checksum_failures, 0);
     CHECK_EQ_U64(stats.pins, 0);
-    CHECK_OK(gyre_check(model.store, true, NULL, NULL, &report));
+    check_sound(model.store, true);
     close_store(model.store);
     model.store = open_store();
-    CHECK_OK(gyre_check(model.store, true, NULL, NULL, &report));
+    check_sound(model.store, true);
     check_after_reopening(&model);
     close_store(model.store);
 }
