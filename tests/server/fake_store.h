@@ -68,11 +68,6 @@ gyre_err gyre_key_of_parts(enum gyre_domain domain, const struct iovec *parts, s
     return GYRE_OK;
 }
 
-void gyre_put_options_init(struct gyre_put_options *options)
-{
-    *options = (struct gyre_put_options){.struct_size = sizeof *options};
-}
-
 gyre_err gyre_put(struct gyre_store *store, const struct gyre_key *key,
                   const struct gyre_put_options *options, const void *body, size_t len,
                   uint64_t *serial_out)
@@ -108,10 +103,15 @@ gyre_err gyre_get(struct gyre_store *store, const struct gyre_key *key, uint32_t
     pthread_mutex_lock(&store->lock);
     struct object *object = find_object(store, key);
     gyre_err err = object == NULL ? GYRE_NOT_FOUND : store->get_err;
-    if (err == GYRE_OK && object->is_cold_meta && (flags & GYRE_GET_NOWAIT) != 0)
+    bool is_cold = object != NULL &&
+                   (object->is_cold_meta || (object->info.parts == 0 && object->resident == 0));
+    if (err == GYRE_OK && is_cold && (flags & GYRE_GET_NOWAIT) != 0)
         err = GYRE_WOULD_BLOCK;
+    if (err == GYRE_OK && object->info.parts == 0) /* read whole, with its metadata */
+        err = object->damaged_at < object->info.length ? GYRE_NOT_FOUND : GYRE_OK;
     if (err == GYRE_OK) {
         object->is_cold_meta = false;
+        object->resident = object->info.parts == 0 ? object->info.length : object->resident;
         *handle_out = calloc(1, sizeof **handle_out);
         **handle_out = (struct gyre_handle){object, flags};
         atomic_fetch_add(&store->handles, 1);

@@ -8,6 +8,11 @@
 enum { LEN = (9 << 20) + 5, SHORT = 5000 };
 
 /* What the handlers under test call besides, and these tests do not come to. */
+void gyre_put_options_init(struct gyre_put_options *options)
+{
+    *options = (struct gyre_put_options){.struct_size = sizeof *options};
+}
+
 gyre_err gyre_put_begin(struct gyre_store *store, const struct gyre_key *key,
                         const struct gyre_put_options *options, struct gyre_put **put_out)
 {
@@ -121,6 +126,7 @@ static void cold_init(struct cold *c, size_t len)
     c->object->body = malloc(len);
     memcpy(c->object->body, bytes, len);
     c->object->info.length = len;
+    c->object->info.parts = len > 64 << 10 ? (uint32_t)(len >> 20) + 1 : 0;
     c->object->resident = 0;
 }
 
