@@ -7,6 +7,7 @@
  * 128 bytes. Intact documents cannot overlap, for the later of two writers would have broken the
  * earlier one's checksum.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,6 +32,7 @@ struct window {
     uint8_t *bytes;
     uint64_t start, len; /* in the file */
     uint64_t end;        /* the file's */
+    uint64_t data_end;   /* no hole before this */
 };
 
 /* A page that cannot be read counts as zeros: what lay in it is a miss. */
@@ -79,16 +81,20 @@ static uint32_t crc_of(struct window *w, uint64_t off, uint64_t len)
     return crc;
 }
 
-/* Where the next bytes that were ever written begin. */
-static uint64_t next_data(const struct window *w, uint64_t off)
+/* Where, from `off` on, the next bytes that were ever written begin, and in w->data_end where they
+ * end: segments that were announced and never written are holes, and cost nothing. A file system
+ * that does not tell has written everything. */
+static uint64_t next_data(struct window *w, uint64_t off)
 {
+    if (off < w->data_end)
+        return off;
     off_t at = lseek(w->fd, (off_t)off, SEEK_DATA);
-
-    if (at < 0)
-        return off; /* the file system does not say, or nothing follows: then there are only zeros
-                       to look at */
-    return eng_align_down((uint64_t)at, ENG_PAGE) > off ? eng_align_down((uint64_t)at, ENG_PAGE)
-                                                        : off;
+    if (at < 0 && errno == ENXIO)
+        return w->data_end = w->end;
+    off_t end = at < 0 ? -1 : lseek(w->fd, at, SEEK_HOLE);
+    w->data_end = end < 0 ? w->end : (uint64_t)end;
+    at = at < 0 ? (off_t)off : (off_t)eng_align_down((uint64_t)at, ENG_PAGE);
+    return (uint64_t)at > off ? (uint64_t)at : off;
 }
 
 /* ---- Walking ---- */
@@ -173,13 +179,12 @@ static gyre_err walk_segment(struct walk *walk, uint32_t segment)
     gyre_err err = GYRE_OK;
 
     walk->here.n = 0;
+    walk->window.data_end = 0;
     for (uint64_t at = segment * units; at < end;) {
-        if (at % ENG_PAGE_UNITS == 0) {
-            uint64_t file_off = ENG_DATA_START + (at << ENG_UNIT_SHIFT);
-            at += (next_data(&walk->window, file_off) - file_off) >> ENG_UNIT_SHIFT;
-            if (at >= end)
-                break;
-        }
+        uint64_t file_off = ENG_DATA_START + (at << ENG_UNIT_SHIFT);
+        at += (next_data(&walk->window, file_off) - file_off) >> ENG_UNIT_SHIFT;
+        if (at >= end)
+            break;
         if (is_intact(walk, at, &known)) {
             TRY(note_intact(walk, &known));
             at += known.units;

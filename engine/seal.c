@@ -167,6 +167,11 @@ gyre_err eng_data_head_check(const struct eng_data_head *head, const struct eng_
     return GYRE_OK;
 }
 
+uint32_t eng_crc_seed(const uint8_t uuid[16], uint32_t stripe)
+{
+    return eng_crc32c(eng_crc32c(0, uuid, 16), &stripe, sizeof stripe);
+}
+
 bool eng_ban_row_valid(const struct eng_ban_row *row)
 {
     static const struct eng_ban_row unused;

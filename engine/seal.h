@@ -41,6 +41,9 @@ GYRE_MUST_USE gyre_err eng_data_head_check(const struct eng_data_head *head,
 /* What eng_data_head_check wants to see, sealed. */
 struct eng_data_head eng_data_head_of(const struct eng_superblock *super, uint32_t stripe);
 
+/* What document headers of a stripe are sealed with, besides their offset. */
+uint32_t eng_crc_seed(const uint8_t uuid[16], uint32_t stripe);
+
 /* Whether a row of the ban table is one; an unused row is. */
 bool eng_ban_row_valid(const struct eng_ban_row *row);
 

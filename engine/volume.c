@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "engine/base/check.h"
-#include "engine/base/crc32c.h"
 #include "engine/base/io.h"
 #include "engine/geometry.h"
 #include "engine/header.h"
@@ -246,8 +245,7 @@ static void describe_stripe(struct eng_store *store, uint32_t index)
     stripe->segment_units = store->super.segment_bytes >> ENG_UNIT_SHIFT;
     stripe->n_buckets = row->n_buckets;
     stripe->n_segments = row->n_segments;
-    stripe->crc_seed = eng_crc32c(eng_crc32c(0, store->super.uuid, sizeof store->super.uuid),
-                                  &index, sizeof index);
+    stripe->crc_seed = eng_crc_seed(store->super.uuid, index);
     stripe->buckets = (struct eng_bucket *)(void *)(store->volume + row->directory_off);
     store->stripe_end[index] = (index > 0 ? store->stripe_end[index - 1] : 0) + row->n_segments;
 }
