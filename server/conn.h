@@ -16,6 +16,9 @@ void srv_conn_set_timer(struct srv_conn *conn, enum srv_timeout which, h2o_timeo
 void srv_conn_clear_timer(struct srv_conn *conn);
 /* Ends the connection at the socket; libh2o then finds it closed. */
 void srv_conn_shutdown(struct srv_conn *conn);
+/* The same for a client that makes work for nothing; counts it, and nothing more is taken from it.
+ */
+void srv_conn_condemn(struct srv_conn *conn);
 /* Moves what TLS has decrypted, past the first `keep` bytes, to the connection's rest, which must
  * not be borrowed. */
 void srv_conn_take_tls(struct srv_conn *conn, size_t keep);

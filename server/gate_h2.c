@@ -69,13 +69,6 @@ static void pass_broken(struct srv_conn *conn, const char *head)
     srv_conn_shutdown(conn);
 }
 
-static void condemn(struct srv_conn *conn)
-{
-    conn->is_condemned = true;
-    SRV_COUNT(conn->loop, connections_condemned, 1);
-    srv_conn_shutdown(conn);
-}
-
 /* Charges a frame that makes work without asking for anything; false when the client has sent too
  * many. */
 static bool charge(struct srv_conn *conn)
@@ -88,7 +81,7 @@ static bool charge(struct srv_conn *conn)
                            ? CONTROL_BURST
                            : h2->control_left + (uint32_t)earned;
     if (h2->control_left == 0) {
-        condemn(conn);
+        srv_conn_condemn(conn);
         return false;
     }
     h2->control_left--;
@@ -321,10 +314,12 @@ static bool receive(struct srv_conn *conn)
 
 static void filter(struct srv_conn *conn)
 {
-    while (conn->rest_len > 0 && take_one(conn) && conn->sock != NULL)
+    while (conn->sock != NULL && conn->rest_len > 0 && !conn->is_condemned && take_one(conn))
         ;
     if (conn->sock == NULL || !flush(conn))
         return;
+    if (conn->is_condemned)
+        conn->rest_len = 0;
     srv_conn_settle(conn);
     srv_h2_body_relieve(conn);
 }

@@ -29,11 +29,8 @@ static bool is_aborted(const struct srv_exchange *ex)
 static void count_abort(struct srv_conn *conn)
 {
     SRV_COUNT(conn->loop, requests_aborted, 1);
-    if (++conn->n_aborts <= SRV_ABORTS_MAX || conn->is_condemned)
-        return;
-    conn->is_condemned = true;
-    SRV_COUNT(conn->loop, connections_condemned, 1);
-    srv_conn_shutdown(conn);
+    if (++conn->n_aborts > SRV_ABORTS_MAX)
+        srv_conn_condemn(conn);
 }
 
 /* The request's memory is being released, for whatever reason. */

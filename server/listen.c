@@ -68,6 +68,15 @@ void srv_conn_shutdown(struct srv_conn *conn)
         shutdown(h2o_socket_get_fd(conn->sock), SHUT_RDWR);
 }
 
+void srv_conn_condemn(struct srv_conn *conn)
+{
+    if (conn->is_condemned)
+        return;
+    conn->is_condemned = true;
+    SRV_COUNT(conn->loop, connections_condemned, 1);
+    srv_conn_shutdown(conn);
+}
+
 /* The socket is gone, whoever closed it. */
 static void on_close(void *arg)
 {

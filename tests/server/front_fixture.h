@@ -7,6 +7,7 @@
  *   GET  /text        a short document in memory
  *   GET  /fields      every field of the request, one a line
  *   GET  /late        an answer after 200 ms on a worker
+ *   GET  /never       no answer
  *   PUT  /count       reads the body, answers its length and a sum over all bytes with their places
  *   PUT  /work        the same, with a worker at every buffer
  *   PUT  /deny        403 without reading
@@ -94,6 +95,8 @@ static inline void fixture_start(void *data, struct srv_exchange *ex)
         visit_fields(v);
     } else if (visit_path_is(req, "/late", &v->end)) {
         visit_submit(v, visit_sleep, visit_late);
+    } else if (visit_path_is(req, "/never", &v->end)) {
+        return;
     } else if (visit_path_is(req, "/count", &v->end)) {
         srv_body_read(ex, visit_body);
     } else if (visit_path_is(req, "/work", &v->end)) {

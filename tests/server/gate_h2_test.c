@@ -1,0 +1,453 @@
+/* HTTP/2 frames as no library would send them: bodies cut anywhere, windows, floods, and what
+ * breaks the protocol. */
+#include "tests/server/h2_answer.h"
+
+#include "tests/server/front_fixture.h"
+
+static struct fixture fixture;
+static struct h2_out out;
+static struct h2_answer answer;
+
+static void open_fixture(void)
+{
+    fixture_init(&fixture);
+    fixture.config.n_threads = 1;
+    fixture.config.body_timeout_ms = 300;
+    fixture_open(&fixture);
+}
+
+static int connect_h2(void)
+{
+    int fd = fixture_connect(&fixture);
+    out.len = 0;
+    h2_preface(&out);
+    return fd;
+}
+
+static void data(uint32_t stream, const char *text, bool is_last)
+{
+    h2_frame(&out, H2_DATA, is_last ? H2_END_STREAM : 0, stream, text, strlen(text));
+}
+
+/* Asks for /text on `stream`: the connection still works. */
+static void check_alive(int fd, uint32_t stream)
+{
+    h2_request(&out, stream, "GET", "/text", NULL, true);
+    CHECK(h2_flush(fd, &out));
+    CHECK(h2_wait(fd, stream, &answer));
+    CHECK_EQ_INT(answer.status, 200);
+    CHECK_EQ_STR(answer.text, "hello\n");
+}
+
+TEST(a_body_may_be_cut_and_padded_anywhere)
+{
+    open_fixture();
+    connect_h2();
+    h2_request(&out, 1, "PUT", "/work", "11", false);
+    data(1, "hello", false);
+    h2_frame(&out, H2_DATA, 0, 1, "", 0);
+    h2_frame(&out, H2_DATA, H2_PADDED, 1, "\x03 wo\0\0\0", 7);
+    h2_frame(&out, H2_DATA, H2_PADDED, 1, "\x02\0\0", 3);
+    data(1, "rl", false);
+    h2_frame(&out, H2_DATA, H2_PADDED | H2_END_STREAM, 1, "\0d", 2);
+    h2_request(&out, 3, "GET", "/fields", NULL, true);
+    static struct h2_out whole;
+    whole = out;
+    for (size_t cut = 1; cut < whole.len; cut++) {
+        int fd = fixture_connect(&fixture);
+        CHECK(client_send(fd, whole.bytes, cut));
+        usleep(200);
+        CHECK(client_send(fd, whole.bytes + cut, whole.len - cut));
+        CHECK_MSG(h2_wait(fd, 1, &answer), "cut at %zu", cut);
+        CHECK_MSG(answer.status == 200 && strncmp(answer.text, "11 ", 3) == 0, "cut at %zu: %d %s",
+                  cut, answer.status, answer.text);
+        close(fd);
+    }
+    fixture_close(&fixture);
+}
+
+TEST(lengths_must_be_kept)
+{
+    static const struct {
+        const char *length, *text;
+        int status;
+    } rows[] = {{"5", "abcde", 200}, {"5", "abcd", 400}, {"5", "abcdef", 400},
+                {"0", "", 200},      {NULL, "abc", 200}, {NULL, "", 200}};
+    open_fixture();
+    int fd = connect_h2();
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        h2_request(&out, 2 * i + 1, "PUT", "/count", rows[i].length, false);
+        data(2 * i + 1, rows[i].text, true);
+        CHECK(h2_flush(fd, &out));
+        CHECK(h2_wait(fd, 2 * i + 1, &answer));
+        CHECK_MSG(answer.status == rows[i].status, "row %u: %d", i, answer.status);
+    }
+    h2_request(&out, 101, "GET", "/text", "5", true); /* announces a body and ends */
+    CHECK(h2_flush(fd, &out));
+    CHECK(h2_wait(fd, 101, &answer));
+    CHECK_EQ_INT(answer.status, 400);
+    check_alive(fd, 103);
+    close(fd);
+    fixture_close(&fixture);
+}
+
+TEST(trailers_end_a_body_and_the_connection_stays_in_step)
+{
+    uint8_t block[64];
+    open_fixture();
+    int fd = connect_h2();
+    h2_request(&out, 1, "PUT", "/work", NULL, false);
+    data(1, "abc", false);
+    memcpy(block,
+           "\x40\x03x-a\x01"
+           "1",
+           7); /* enters the dynamic table */
+    h2_frame(&out, H2_HEADERS, H2_END_HEADERS | H2_END_STREAM, 1, block, 7);
+    CHECK(h2_flush(fd, &out));
+    CHECK(h2_wait(fd, 1, &answer));
+    CHECK(strncmp(answer.text, "3 ", 2) == 0);
+    size_t n = h2_block(block, "GET", "/fields", NULL, "\xbe"); /* refers to it */
+    h2_frame(&out, H2_HEADERS, H2_END_HEADERS | H2_END_STREAM, 3, block, n);
+    CHECK(h2_flush(fd, &out));
+    CHECK(h2_wait(fd, 3, &answer));
+    CHECK_MSG(strstr(answer.text, "x-a: 1\n") != NULL, "%s", answer.text);
+    CHECK(strstr(answer.text, "host: a\n") != NULL);
+    close(fd);
+    fixture_close(&fixture);
+}
+
+TEST(header_blocks_may_continue)
+{
+    uint8_t block[256];
+    open_fixture();
+    int fd = connect_h2();
+    size_t n = h2_block(block, "PUT", "/count", "3", NULL);
+    h2_frame(&out, H2_HEADERS, 0, 1, block, 5);
+    h2_frame(&out, H2_CONTINUATION, 0, 1, block + 5, 5);
+    h2_frame(&out, H2_CONTINUATION, H2_END_HEADERS, 1, block + 10, n - 10);
+    data(1, "abc", true);
+    CHECK(h2_flush(fd, &out));
+    CHECK(h2_wait(fd, 1, &answer));
+    CHECK(strncmp(answer.text, "3 ", 2) == 0);
+    check_alive(fd, 3);
+    close(fd);
+    fixture_close(&fixture);
+}
+
+TEST(who_expects_100_gets_it_once_the_handler_reads)
+{
+    uint8_t block[256];
+    open_fixture();
+    int fd = connect_h2();
+    size_t n = h2_block(block, "PUT", "/count", "3",
+                        "\x0f\x14\x0c"
+                        "100-continue");
+    h2_frame(&out, H2_HEADERS, H2_END_HEADERS, 1, block, n);
+    CHECK(h2_flush(fd, &out));
+    struct h2_frame frame;
+    memset(&answer, 0, sizeof answer);
+    while (answer.interim == 0 && h2_next(fd, &frame))
+        h2_take(&frame, 1, &answer);
+    CHECK_EQ_INT(answer.interim, 100);
+    data(1, "abc", true);
+    CHECK(h2_flush(fd, &out));
+    CHECK(h2_wait(fd, 1, &answer));
+    CHECK_EQ_INT(answer.status, 200);
+    CHECK(strncmp(answer.text, "3 ", 2) == 0);
+    close(fd);
+    fixture_close(&fixture);
+}
+
+TEST(what_breaks_the_protocol_ends_the_connection)
+{
+    static const struct {
+        int type, flags;
+        uint32_t stream;
+        const char *payload;
+        size_t n;
+    } rows[] = {
+        {H2_DATA, 0, 0, "a", 1},
+        {H2_DATA, 0, 5, "a", 1}, /* idle */
+        {H2_DATA, 0, 2, "a", 1},
+        {H2_DATA, H2_PADDED, 1, "", 0},
+        {H2_DATA, H2_PADDED, 1,
+         "\x05"
+         "abc",
+         4},
+        {H2_CONTINUATION, H2_END_HEADERS, 1, "", 0},
+        {H2_PUSH_PROMISE, H2_END_HEADERS, 1, "abcd", 4},
+        {H2_SETTINGS, 0, 1, "", 0},
+        {H2_PING, 0, 0, "1234567", 7},
+        {H2_RST_STREAM, 0, 99, "\0\0\0\0", 4},
+        {H2_WINDOW_UPDATE, 0, 0, "\0\0\0\0", 4},
+        {H2_HEADERS, H2_END_HEADERS, 4, "\x82\x86\x84", 3},
+    };
+    open_fixture();
+    int bystander = connect_h2();
+    check_alive(bystander, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int goaway, fd = connect_h2();
+        h2_request(&out, 1, "PUT", "/work", NULL, false);
+        h2_frame(&out, rows[i].type, rows[i].flags, rows[i].stream, rows[i].payload, rows[i].n);
+        CHECK(h2_flush(fd, &out));
+        CHECK_MSG(h2_wait_end(fd, &goaway), "row %zu is still open", i);
+        close(fd);
+    }
+    int goaway, fd = connect_h2(); /* a frame between a header block and its continuation */
+    h2_frame(&out, H2_HEADERS, 0, 1, "\x82", 1);
+    data(1, "abc", false);
+    CHECK(h2_flush(fd, &out));
+    CHECK(h2_wait_end(fd, &goaway));
+    close(fd);
+    fd = connect_h2(); /* a frame that is too long */
+    h2_put(&out, "\x00\x40\x01\x06\x00\x00\x00\x00\x00", 9);
+    CHECK(h2_flush(fd, &out));
+    CHECK(h2_wait_end(fd, &goaway));
+    close(fd);
+    check_alive(bystander, 3);
+    close(bystander);
+    fixture_close(&fixture);
+}
+
+TEST(a_body_nobody_reads_is_held_within_the_window_and_given_back)
+{
+    enum { FRAME = 16000, FRAMES = 262 }; /* 4 MiB and less than a frame */
+    static char bytes[FRAME];
+    open_fixture();
+    int fd = connect_h2();
+    h2_request(&out, 1, "PUT", "/late", NULL, false);
+    CHECK(h2_flush(fd, &out));
+    for (int i = 0; i < FRAMES; i++) {
+        h2_frame(&out, H2_DATA, 0, 1, bytes, FRAME);
+        CHECK(h2_flush(fd, &out));
+    }
+    usleep(100000); /* half of what /late takes */
+    size_t used = srv_buf_pool_used_bytes(srv_front_buf_pool(fixture.front));
+    CHECK_MSG(used >= 3 << 20 && used <= 5 << 20, "%zu bytes held", used);
+    CHECK(h2_wait(fd, 1, &answer));
+    CHECK_EQ_STR(answer.text, "late\n");
+    uint64_t window = answer.window;
+    for (int i = 0; i < 20; i++) {
+        h2_frame(&out, H2_DATA, 0, 1, bytes, FRAME); /* nobody's any more */
+        CHECK(h2_flush(fd, &out));
+    }
+    check_alive(fd, 3);
+    window += answer.window;
+    CHECK_MSG(window >= (7u << 20) && window <= (9u << 20), "window grew by %llu",
+              (unsigned long long)window);
+    CHECK_EQ_U64(srv_buf_pool_used_bytes(srv_front_buf_pool(fixture.front)), 0);
+    close(fd);
+    fixture_close(&fixture);
+}
+
+TEST(an_answered_stream_whose_body_still_comes_is_reset_without_an_error)
+{
+    open_fixture();
+    int fd = connect_h2();
+    h2_request(&out, 1, "PUT", "/deny", "1000", false);
+    data(1, "abc", false);
+    CHECK(h2_flush(fd, &out));
+    CHECK(h2_wait(fd, 1, &answer));
+    CHECK_EQ_INT(answer.status, 403);
+    CHECK_EQ_INT(answer.reset, -1);
+    CHECK(h2_wait(fd, 1, &answer));
+    CHECK_EQ_INT(answer.reset, 0);
+    check_alive(fd, 3);
+    close(fd);
+    fixture_close(&fixture);
+}
+
+/* More streams than full buffers fit into the window: none may wait for a buffer that never fills.
+ */
+TEST(many_slow_bodies_do_not_starve_each_other)
+{
+    enum { STREAMS = 100, PART = 15000, PARTS = 4 };
+    static char bytes[PART];
+    open_fixture();
+    int fd = connect_h2();
+    for (uint32_t i = 0; i < STREAMS; i++)
+        h2_request(&out, 2 * i + 1, "PUT", "/count", NULL, false);
+    CHECK(h2_flush(fd, &out));
+    int64_t window = 65535;
+    struct h2_frame frame;
+    for (int part = 0; part < PARTS; part++) {
+        for (uint32_t i = 0; i < STREAMS; i++) {
+            while (window < PART && h2_next(fd, &frame)) {
+                memset(&answer, 0, sizeof answer);
+                h2_take(&frame, 0, &answer);
+                window += (int64_t)answer.window;
+            }
+            CHECK_MSG(window >= PART, "stuck at part %d of stream %u", part, i);
+            window -= PART;
+            h2_frame(&out, H2_DATA, part == PARTS - 1 ? H2_END_STREAM : 0, 2 * i + 1, bytes, PART);
+            CHECK(h2_flush(fd, &out));
+        }
+    }
+    int ended = 0;
+    while (ended < STREAMS && h2_next(fd, &frame))
+        ended += frame.type == H2_DATA && (frame.flags & H2_END_STREAM) != 0;
+    CHECK_EQ_INT(ended, STREAMS);
+    close(fd);
+    fixture_close(&fixture);
+}
+
+TEST(a_stalled_body_is_answered_408_and_one_without_buffers_503)
+{
+    fixture_init(&fixture);
+    fixture.config.body_timeout_ms = 300;
+    fixture.config.n_threads = 1;
+    fixture.config.buffer_budget_bytes = 100000;
+    fixture_open(&fixture);
+    int fd = connect_h2();
+    h2_request(&out, 1, "PUT", "/count", NULL, false);
+    data(1, "abc", false);
+    h2_request(&out, 3, "PUT", "/count", NULL, false);
+    data(3, "abc", false);
+    CHECK(h2_flush(fd, &out));
+    CHECK(h2_wait(fd, 3, &answer));
+    CHECK_EQ_INT(answer.status, 503);
+    CHECK(h2_wait(fd, 1, &answer));
+    CHECK_EQ_INT(answer.status, 408);
+    check_alive(fd, 5);
+    close(fd);
+    fixture_close(&fixture);
+}
+
+/* Sends batches of what `put` makes until the connection breaks; the requests a handler has seen.
+ */
+static uint64_t flood(void (*put)(uint32_t stream))
+{
+    struct srv_front_stats before, after;
+    int goaway;
+    srv_front_stats(fixture.front, &before);
+    int fd = connect_h2();
+    uint32_t stream = 1;
+    for (int batch = 0; batch < 400; batch++) {
+        for (int i = 0; i < 50; i++, stream += 2)
+            put(stream);
+        if (!h2_flush(fd, &out))
+            break;
+    }
+    CHECK(h2_wait_end(fd, &goaway));
+    close(fd);
+    srv_front_stats(fixture.front, &after);
+    CHECK_EQ_U64(after.connections_condemned - before.connections_condemned, 1);
+    return after.requests - before.requests;
+}
+
+static void put_rapid_reset(uint32_t stream)
+{
+    h2_request(&out, stream, "GET", "/never", NULL, true);
+    h2_frame(&out, H2_RST_STREAM, 0, stream, "\0\0\0\x08", 4);
+}
+
+static void put_made_you_reset(uint32_t stream)
+{
+    h2_request(&out, stream, "GET", "/never", NULL, true);
+    h2_frame(&out, H2_WINDOW_UPDATE, 0, stream, "\0\0\0\0", 4);
+}
+
+static void put_ping(uint32_t stream)
+{
+    (void)stream;
+    h2_frame(&out, H2_PING, 0, 0, "12345678", 8);
+}
+
+static void put_settings(uint32_t stream)
+{
+    (void)stream;
+    h2_frame(&out, H2_SETTINGS, 0, 0, "", 0);
+}
+
+static void put_unknown(uint32_t stream)
+{
+    h2_frame(&out, 0xfa, 0xff, stream, "whatever", 8);
+}
+
+TEST(floods_cost_the_connection_and_little_work)
+{
+    open_fixture();
+    uint64_t n = flood(put_rapid_reset);
+    CHECK_MSG(n <= 201, "%llu requests", (unsigned long long)n);
+    n = flood(put_made_you_reset);
+    CHECK_MSG(n <= 201, "%llu requests", (unsigned long long)n);
+    CHECK_EQ_U64(flood(put_ping), 0);
+    CHECK_EQ_U64(flood(put_settings), 0);
+    CHECK_EQ_U64(flood(put_unknown), 0);
+    int fd = connect_h2();
+    check_alive(fd, 1);
+    close(fd);
+    fixture_close(&fixture);
+}
+
+TEST(endless_header_blocks_are_cut)
+{
+    static char bytes[16000];
+    int goaway;
+    open_fixture();
+    int fd = connect_h2();
+    h2_frame(&out, H2_HEADERS, 0, 1, "\x82", 1);
+    for (int i = 0; i < 50 && h2_flush(fd, &out); i++)
+        h2_frame(&out, H2_CONTINUATION, 0, 1, bytes, sizeof bytes);
+    CHECK(h2_wait_end(fd, &goaway));
+    close(fd);
+    fixture_close(&fixture);
+}
+
+TEST(clients_may_leave_at_any_byte)
+{
+    open_fixture();
+    connect_h2();
+    h2_request(&out, 1, "PUT", "/work", NULL, false);
+    h2_request(&out, 3, "GET", "/wait/300000", NULL, true);
+    data(1, "abc", false);
+    h2_request(&out, 5, "PUT", "/deny", NULL, false);
+    h2_request(&out, 7, "GET", "/late", NULL, true);
+    data(5, "abc", false);
+    data(1, "abc", true);
+    static struct h2_out whole;
+    whole = out;
+    for (size_t n = 1; n <= whole.len; n++) {
+        int fd = fixture_connect(&fixture);
+        CHECK(client_send(fd, whole.bytes, n));
+        if (n % 3 == 0)
+            usleep(500);
+        if (n % 2 == 0) {
+            struct linger linger = {1, 0};
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+        }
+        close(fd);
+    }
+    fixture_close(&fixture);
+}
+
+TEST(a_drain_says_goaway_and_lets_streams_finish)
+{
+    int goaway;
+    open_fixture();
+    int idle = connect_h2();
+    check_alive(idle, 1);
+    int busy = connect_h2();
+    h2_request(&out, 1, "GET", "/late", NULL, true);
+    h2_request(&out, 3, "PUT", "/work", "6", false);
+    data(3, "abc", false);
+    CHECK(h2_flush(busy, &out));
+    usleep(50000);
+    srv_front_stop(fixture.front);
+    usleep(50000);
+    data(3, "def", true);
+    CHECK(h2_flush(busy, &out));
+    CHECK(h2_wait(busy, 3, &answer));
+    CHECK(strncmp(answer.text, "6 ", 2) == 0);
+    CHECK(h2_wait(busy, 1, &answer));
+    CHECK_EQ_STR(answer.text, "late\n");
+    CHECK(h2_wait_end(idle, &goaway));
+    CHECK_EQ_INT(goaway, 0);
+    CHECK(h2_wait_end(busy, &goaway));
+    pthread_join(fixture.thread, NULL);
+    CHECK(fixture.is_clean);
+    srv_pool_destroy(fixture.pool);
+    srv_front_destroy(fixture.front);
+    close(idle);
+    close(busy);
+}
