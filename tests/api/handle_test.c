@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 static struct gyre_handle *get(struct gyre_store *store, uint64_t n, unsigned flags)
@@ -268,6 +269,45 @@ TEST(open_handles_keep_their_bytes_for_laps)
         gyre_release(handles[i]);
     }
     close_store(store);
+}
+
+struct replacer {
+    struct gyre_store *store;
+    _Atomic bool stop;
+    _Atomic unsigned replaced;
+};
+
+static void *replace_until_told(void *data)
+{
+    struct replacer *replacer = data;
+    for (uint64_t seed = 2; !atomic_load(&replacer->stop); seed++) {
+        put_pattern(replacer->store, 1, seed, 1000000);
+        atomic_fetch_add(&replacer->replaced, 1);
+    }
+    return NULL;
+}
+
+/* The parts of an old HEAD may be gone by the time they are looked for; then the new one is the
+ * answer. */
+TEST(an_object_being_replaced_is_never_missed)
+{
+    static const unsigned all_flags[] = {0, GYRE_GET_HEAD, GYRE_GET_LAZY};
+    struct gyre_options options = options_for("roomy", 512 * MIB);
+    options.segment_bytes = MIB; /* many parts */
+    struct replacer replacer = {.store = open_with(&options)};
+    struct gyre_key key = key_of(1);
+    pthread_t thread;
+    put_pattern(replacer.store, 1, 1, 1000000);
+    CHECK(pthread_create(&thread, NULL, replace_until_told, &replacer) == 0);
+    for (unsigned i = 0; i < 3000 || atomic_load(&replacer.replaced) < 30; i++) {
+        struct gyre_handle *handle;
+        CHECK_OK(gyre_get(replacer.store, &key, 0, all_flags[i % 3], &handle));
+        gyre_release(handle);
+        CHECK_OK(gyre_exists(replacer.store, &key, 0, GYRE_STRICT));
+    }
+    atomic_store(&replacer.stop, true);
+    CHECK(pthread_join(thread, NULL) == 0);
+    close_store(replacer.store);
 }
 
 TEST(a_released_handle_is_caught)

@@ -84,15 +84,26 @@ TEST(lazy_handles_lend_nothing_unverified)
     close_store(store);
 }
 
+/* Segments long enough for parts of many chunks. */
+static struct gyre_store *open_wide(void)
+{
+    struct gyre_options options = options_for("wide", 512 * MIB);
+    options.segment_bytes = 16 * MIB;
+    return open_with(&options);
+}
+
 TEST(what_one_handle_verified_whole_the_next_finds_done)
 {
-    struct gyre_store *store = open_store();
+    struct gyre_store *store = open_wide();
     const size_t len = 3 * MIB + 1;
     put_pattern(store, 1, 1, len);
-    store = reopen(store);
+    close_store(store);
+    store = open_wide();
     struct gyre_handle *first = get(store, 1, GYRE_GET_LAZY);
-    for (uint64_t offset = 0; offset < len; offset += 100000)
-        CHECK_OK(gyre_populate(first, offset, len - offset < 100000 ? len - offset : 100000));
+    for (uint64_t end = len; end > 0; end -= end < 100000 ? end : 100000) { /* from behind */
+        uint64_t offset = end < 100000 ? 0 : end - 100000;
+        CHECK_OK(gyre_populate(first, offset, end - offset));
+    }
     gyre_release(first);
     struct gyre_handle *next = get(store, 1, GYRE_GET_NOWAIT);
     CHECK(gyre_resident(next, 0, len));
