@@ -102,7 +102,7 @@ static void check_object(struct eng_checking *c, const struct eng_check_head *he
         c->report->objects_incomplete++;
         eng_check_damaged(c, ref.stripe,
                           "object of %" PRIu64 " bytes with serial %" PRIu64
-                          " lacks a part: it reads as a miss",
+                          " lacks a part, as eviction leaves it: it reads as a miss",
                           ref.doc->total_len, ref.doc->serial);
     }
     eng_ref_release(&ref);
@@ -136,8 +136,7 @@ gyre_err eng_check(struct eng_store *store, bool bodies,
     for (size_t i = 0; i < c.n_heads && err == GYRE_OK; i++)
         check_object(&c, &c.heads[i]);
     free(c.heads);
-    if (err == GYRE_OK &&
-        (report_out->violations | report_out->documents_bad | report_out->objects_incomplete) != 0)
+    if (err == GYRE_OK && (report_out->violations | report_out->documents_bad) != 0)
         err = GYRE_DAMAGED;
     return err;
 }

@@ -344,3 +344,70 @@ TEST(inv_E45_a_header_announces_every_segment_that_is_in_use)
     CHECK_OK(eng_store_close(store, true));
     opening_fini(&o);
 }
+
+static size_t seventy_thousand(uint32_t number, uint32_t version)
+{
+    (void)number;
+    (void)version;
+    return 70000;
+}
+
+/* Uploads that take long hold extents in more segments than a header has places for. */
+TEST(inv_E45_more_segments_in_use_than_a_header_can_list)
+{
+    enum { UPLOADS = 300 };
+    struct opening o;
+    struct opening copy;
+    static struct eng_part parts[UPLOADS];
+    static struct eng_spec specs[UPLOADS];
+    static uint8_t keys[UPLOADS][32];
+    struct eng_stripe_header header;
+    uint32_t version = 1;
+
+    opening_init(&o, test_path("data"));
+    opening_init(&copy, test_path("copy"));
+    o.open.size_bytes = copy.open.size_bytes = UINT64_C(256) << 20;
+    o.open.segment_bytes = copy.open.segment_bytes = ENG_MIN_SEGMENT;
+    struct eng_store *store = open_ok(&o);
+    for (uint32_t i = 0; i < UPLOADS; i++) {
+        object_key(i, keys[i]);
+        specs[i] =
+            (struct eng_spec){.key = keys[i], .type = ENG_HEAD, .total_len = 70000, .parts = 1};
+        specs[i].object_serial = eng_object_serial(store, ENG_POOL_MAIN, keys[i]);
+        CHECK_OK(eng_part_begin(store, &specs[i], 0, 0, 0, eng_part_max_bytes(store), &parts[i]));
+    }
+    CHECK_OK(eng_sync_store(store, false));
+    struct pages directory = read_directory(store);
+    struct pages newest = read_pages(
+        store->volume_path, eng_header_off(0, store->stripes[0].header_generation & 1), ENG_PAGE);
+    memcpy(&header, newest.bytes, sizeof header);
+    CHECK_EQ_INT(header.n_horizon, ENG_HORIZON_ALL);
+    for (uint32_t i = 0; i < UPLOADS; i++) {
+        uint8_t *bytes = object_bytes(i, 1, 70000);
+        uint64_t serial;
+        CHECK_OK(eng_part_write(&parts[i], bytes, 70000));
+        CHECK_OK(eng_part_finish(&parts[i], &specs[i]));
+        struct eng_part_row row = {.length = 70000, .crc = parts[i].crc};
+        struct eng_commit commit = {.spec = specs[i],
+                                    .meta = &version,
+                                    .meta_len = sizeof version,
+                                    .body = &row,
+                                    .body_len = sizeof row,
+                                    .parts = &parts[i],
+                                    .n_parts = 1};
+        CHECK_OK(eng_commit(store, &commit, &serial));
+        free(bytes);
+    }
+    copy_files(o.dirs[0].path, copy.dirs[0].path);
+    write_pages(test_path("copy/volume.gyre"), &directory);
+    struct eng_store *again = open_ok(&copy);
+    for (uint32_t i = 0; i < UPLOADS; i++)
+        CHECK_MSG(object_version(again, i, seventy_thousand) == 1, "object %u is lost", i);
+    check_store(again, false);
+    CHECK_OK(eng_store_close(again, true));
+    CHECK_OK(eng_store_close(store, true));
+    free(directory.bytes);
+    free(newest.bytes);
+    opening_fini(&o);
+    opening_fini(&copy);
+}
