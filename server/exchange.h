@@ -127,7 +127,8 @@ const struct srv_str *srv_request_field(const struct srv_request *req, const cha
  * handler, who gives it back with srv_buf_release (any thread). The first call answers `Expect:
  * 100-continue`. Asking for one buffer while the previous one is being worked on is the intended
  * use: it overlaps receiving with hashing and writing, and not asking is the backpressure. Never
- * called after SRV_BODY_END or an error. */
+ * called after SRV_BODY_END or an error, nor after the response has begun. A read that is
+ * outstanding when the response begins is dropped: its on_body is never called. */
 void srv_body_read(struct srv_exchange *ex,
                    void (*on_body)(void *ctx, enum srv_body_event event, struct srv_buf *buf));
 
