@@ -81,15 +81,29 @@ def end_group(group):
     return True
 
 
+running = {}  # session -> temporary directory of each test in progress
+
+
+def stop(number, _frame):
+    """Ends with nothing left behind, whoever asks."""
+    for group, tmp in list(running.items()):
+        end_group(group)
+        shutil.rmtree(tmp, ignore_errors=True)
+    print(f"ended by {signal.Signals(number).name}", file=sys.stderr, flush=True)
+    os._exit(128 + number)
+
+
 def run_command(test):
     """Runs one test: (passed, failed, skipped, output, seconds)."""
     began = time.monotonic()
     tmp = tempfile.mkdtemp(prefix="gyre-run-")
+    os.chmod(tmp, 0o755)  # some tests go on as another user
     env = {**os.environ, **SANITIZER_ENV, **test.env, "TMPDIR": tmp}
     notes = []
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(test.command, cwd=test.cwd or tmp, env=env, stdin=subprocess.DEVNULL, stdout=log,
                                    stderr=subprocess.STDOUT, start_new_session=True)
+        running[process.pid] = tmp
         try:
             status = process.wait(test.limit_s)
         except subprocess.TimeoutExpired:
@@ -98,6 +112,7 @@ def run_command(test):
         if end_group(process.pid) and status is not None:
             notes.append("left processes running")
         process.wait()
+        del running[process.pid]
         log.seek(0)
         output = log.read().decode(errors="replace")
     shutil.rmtree(tmp, ignore_errors=True)
@@ -239,6 +254,8 @@ def main():
     options = parser.parse_args()
     began = time.monotonic()
     totals = Totals()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
     if options.full:
         os.environ["GYRE_FULL"] = "1"
     stages = [None, "build", "build-asan"] + (["build-tsan"] if options.full else [])

@@ -1,6 +1,9 @@
 """The runner itself: what it counts as passed and failed, and that nothing a test starts outlives it."""
 import os
+import pathlib
+import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 import run_all
@@ -23,6 +26,21 @@ ROWS = [
 ]
 
 
+def check_interrupted(check):
+    """SIGTERM in the middle of a test: the test ends with the runner."""
+    script = ("import signal, run_all; signal.signal(signal.SIGTERM, run_all.stop);"
+              "run_all.run_command(run_all.Test('self', ['sleep', '60.125']))")
+    runner = subprocess.Popen([sys.executable, "-c", script], cwd=run_all.ROOT / "tests/harness", stderr=subprocess.DEVNULL,
+                              env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    children = pathlib.Path(f"/proc/{runner.pid}/task/{runner.pid}/children")
+    while not children.read_text().split():
+        time.sleep(0.05)
+    child = int(children.read_text().split()[0])
+    runner.terminate()
+    check("the runner ends by SIGTERM", runner.wait() == 128 + 15, runner.returncode)
+    check("and its test with it", not run_all.alive_in(child))
+
+
 def main():
     passed = failed = 0
 
@@ -39,6 +57,7 @@ def main():
     pid, tmp = result[3].split()[1:3]
     check("a test that takes too long is ended with its children", not run_all.alive_in(int(pid)))
     check("its temporary directory is removed", not os.path.exists(tmp), tmp)
+    check_interrupted(check)
     check("patterns match parts and globs", run_all.wanted("unit/a/b_test", ["a/b"]) and run_all.wanted("unit/a", ["unit/*"])
           and not run_all.wanted("unit/a", ["e2e"]))
     print(f"harness/runner_test: {passed} passed, {failed} failed")
