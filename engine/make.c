@@ -11,6 +11,7 @@
 #include "engine/base/bits.h"
 #include "engine/base/check.h"
 #include "engine/base/io.h"
+#include "engine/base/step.h"
 #include "engine/base/sys.h"
 #include "engine/geometry.h"
 #include "engine/header.h"
@@ -312,6 +313,7 @@ gyre_err eng_data_file_make(const struct eng_home *home, uint32_t dir,
     err = eng_home_open_file(home, dir, name, O_RDWR | O_CREAT | O_EXCL, &fd, &path);
     if (err == GYRE_OK) {
         err = eng_allocate(fd, 0, eng_data_file_bytes(super, stripe));
+        GYRE_STEP("make.data_file.allocated");
         if (err == GYRE_OK)
             err = eng_pwrite(fd, &head, sizeof head, 0);
         if (err == GYRE_OK)
@@ -361,12 +363,15 @@ static gyre_err build(struct eng_home *home, struct eng_superblock *super, int f
                                  super->n_stripes);
         TRY(eng_data_file_make(home, super->stripes[i].data_dir, super, i));
     }
+    GYRE_STEP("make.data.made");
     TRY(sync_dirs(home));
     TRY(fill_volume(home, fd, super));
+    GYRE_STEP("make.volume.durable");
     if (renameat(dir_fd, ENG_NEW_VOLUME_NAME, dir_fd, ENG_VOLUME_NAME) != 0)
         return eng_refuse_io(home->open, eng_err_of_errno(errno), errno,
                              home->open->dirs[home->main].path,
                              "cannot rename " ENG_NEW_VOLUME_NAME);
+    GYRE_STEP("make.volume.renamed");
     TRY(sync_dirs(home));
     home->has_volume = true;
 out:
@@ -389,13 +394,16 @@ gyre_err eng_volume_make(struct eng_home *home, bool replace)
         TRY(check_leftovers(home, found));
     TRY(check_room(home, &super, found));
     TRY(write_mark(home, &super, &fd));
+    GYRE_STEP("make.mark.durable");
     /* The old volume file goes last: until then the old store, though incomplete, is still refused
      * rather than taken for a new one. */
     remove_data(home, found);
+    GYRE_STEP("make.old_data.removed");
     if (found->volume)
         unlinkat(home->fds[home->main], ENG_VOLUME_NAME, 0);
     home->has_volume = false;
     TRY(sync_dirs(home));
+    GYRE_STEP("make.old.removed");
     err = build(home, &super, fd);
     if (err != GYRE_OK && survey(home, found) == GYRE_OK) {
         remove_data(home, found);
