@@ -226,6 +226,7 @@ gyre_err eng_clean_step_locked(struct eng_stripe *stripe, uint8_t pool, uint64_t
     begin_locked(&batch, stripe, ring);
     mark_pins(&batch);
     mark_reservations_locked(&batch);
+    GYRE_STEP("cleaner.step.marked");
     decide_documents_locked(&batch);
     eng_alloc_unlock(stripe);
     GYRE_STEP("cleaner.step.decided");

@@ -101,6 +101,7 @@ void eng_directory_lookup(struct eng_stripe *stripe, const struct eng_place *pla
         if (likely(((ctl_a | ctl_b) & 1) == 0)) {
             out->n = 0;
             collect(stripe, place->bucket[0], place->tag, out);
+            GYRE_STEP("directory.lookup.between");
             if (a != b)
                 collect(stripe, place->bucket[1], place->tag, out);
             atomic_thread_fence(memory_order_acquire); /* A */

@@ -128,6 +128,7 @@ static enum verdict pin_and_examine(struct search *search, const struct eng_cand
 {
     struct eng_ref *ref = search->ref;
     struct eng_stripe *stripe = search->seen->stripe;
+    GYRE_STEP("reader.pin.before");
     eng_pin_set(search->store, ref->pin, stripe, candidate->entry);
     GYRE_STEP("reader.pin.set");
     /* Acquire in eng_directory_entry pairs with C of directory.c: slot word and document go with

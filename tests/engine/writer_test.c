@@ -288,6 +288,31 @@ TEST(inv_E9_small_documents_do_not_touch_their_neighbours)
     close_checked(store, &o);
 }
 
+TEST(inv_E9_the_last_page_of_a_slab_is_padded_inside)
+{
+    struct opening o;
+    struct eng_store *store = open_small(&o);
+    struct eng_slab *first;
+    CHECK_OK(eng_slab_acquire(&store->stripes[0], ENG_POOL_MAIN, 1, &first));
+    uint64_t end = first->end;
+    for (uint64_t n = 0; n < 20;
+         n++) /* they have to go to the next slab, which begins where this one ends */
+        CHECK_OK(put_small(store, &(struct put){.n = n, .version = 1, .length = 3000}, NULL));
+    struct eng_ref ref;
+    CHECK_OK(find(store, 0, 0, 0, &ref));
+    CHECK_EQ_U64(eng_entry_offset(ref.entry), end);
+    eng_ref_release(&ref);
+    first->used = end - 2;
+    eng_slab_release(&store->stripes[0], first);
+    CHECK_OK(put_small(store, &(struct put){.n = 100, .version = 1, .length = 10}, NULL));
+    CHECK_OK(find(store, 100, 0, 0, &ref));
+    CHECK_EQ_U64(eng_entry_offset(ref.entry), end - 2);
+    eng_ref_release(&ref);
+    for (uint64_t n = 0; n < 20; n++)
+        expect(store, n, 1);
+    close_checked(store, &o);
+}
+
 /* ---- Damage ---- */
 
 static void flip(struct eng_store *store, const struct eng_ref *ref, const void *at)
