@@ -75,6 +75,24 @@ TEST(each_fact_is_visited_once)
     close_store(store);
 }
 
+TEST(looking_in_two_pools_counts_once)
+{
+    struct gyre_store *store = open_store();
+    struct gyre_stats stats = {.struct_size = sizeof stats};
+    struct gyre_key here = key_of(1), absent = key_of(2);
+    struct gyre_handle *handle;
+    CHECK_OK(put_fact(store, 1, 1, 100));
+    CHECK_OK(gyre_get(store, &here, 0, 0, &handle));
+    gyre_release(handle);
+    CHECK_ERR(gyre_get(store, &absent, 0, 0, &handle), GYRE_NOT_FOUND);
+    CHECK_OK(gyre_exists(store, &here, 0, GYRE_STRICT));
+    CHECK_OK(gyre_each_meta(store, visit, &(struct seen){0})); /* neither of them is a get */
+    CHECK_OK(gyre_stat(store, &stats));
+    CHECK_EQ_U64(stats.hits, 1);
+    CHECK_EQ_U64(stats.misses, 1);
+    close_store(store);
+}
+
 TEST(facts_stay_while_objects_come_and_go)
 {
     struct gyre_store *store = open_store();

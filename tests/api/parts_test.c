@@ -84,6 +84,55 @@ TEST(a_head_without_its_parts_does_not_count_as_there)
     close_store(store);
 }
 
+/* Real parts of the lengths given, published with a HEAD whose rows say something else. */
+static void put_parts(struct gyre_store *store, uint64_t n, const size_t lengths[2],
+                      const uint64_t said[2], uint64_t total)
+{
+    struct gyre_key key = key_of(n);
+    struct eng_part parts[2];
+    struct eng_part_row rows[2] = {{.length = said[0], .part_no = 1},
+                                   {.length = said[1], .part_no = 2}};
+    struct eng_commit commit = {
+        .spec = {.key = key.bytes, .type = ENG_HEAD, .total_len = total, .parts = 2},
+        .body = rows,
+        .body_len = sizeof rows,
+        .parts = parts,
+        .n_parts = 2,
+    };
+    uint64_t serial;
+    commit.spec.object_serial = eng_object_serial(store->engine, 0, key.bytes);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint8_t *bytes = pattern_new(n, lengths[i]);
+        CHECK_OK(eng_part_begin(store->engine, &commit.spec, i + 1, 0, 0, lengths[i], &parts[i]));
+        CHECK_OK(eng_part_write(&parts[i], bytes, lengths[i]));
+        CHECK_OK(eng_part_finish(&parts[i], &commit.spec));
+        free(bytes);
+    }
+    CHECK_OK(eng_commit(store->engine, &commit, &serial));
+}
+
+TEST(rows_must_say_what_the_parts_are)
+{
+    struct gyre_store *store = open_store();
+    static const size_t lengths[2] = {65536, 65536};
+    struct gyre_key key = key_of(1);
+    struct gyre_handle *handle;
+    put_parts(store, 1, lengths, (const uint64_t[2]){65536, 65536}, 131072); /* the truth */
+    CHECK_OK(gyre_get(store, &key, 0, 0, &handle));
+    CHECK_EQ_U64(gyre_handle_info(handle)->length, 131072);
+    gyre_release(handle);
+    key = key_of(2);
+    put_parts(store, 2, lengths, (const uint64_t[2]){65535, 65537}, 131072);
+    CHECK_ERR(gyre_get(store, &key, 0, GYRE_GET_LAZY, &handle), GYRE_NOT_FOUND);
+    CHECK_ERR(gyre_exists(store, &key, 0, GYRE_PROBABLE), GYRE_NOT_FOUND);
+    put_parts(store, 3, lengths, (const uint64_t[2]){65536, 65536}, 131073);
+    put_parts(store, 4, lengths, (const uint64_t[2]){65536, 65536}, 65536);
+    put_parts(store, 5, lengths, (const uint64_t[2]){0, 131072}, 131072);
+    for (uint64_t n = 3; n <= 5; n++)
+        check_unusable(store, n);
+    close_store(store);
+}
+
 /* Takes a real object's HEAD apart and publishes it with a row changed. */
 TEST(a_part_of_another_length_than_its_row_is_a_miss)
 {

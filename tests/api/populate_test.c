@@ -55,11 +55,20 @@ static struct gyre_store *reopen(struct gyre_store *store)
     return open_store();
 }
 
+/* Segments long enough for parts of many chunks. */
+static struct gyre_store *open_wide(void)
+{
+    struct gyre_options options = options_for("wide", 512 * MIB);
+    options.segment_bytes = 16 * MIB;
+    return open_with(&options);
+}
+
 TEST(lazy_handles_lend_nothing_unverified)
 {
-    struct gyre_store *store = open_store();
+    struct gyre_store *store = open_wide();
     put_pattern(store, 1, 1, 2 * MIB);
-    store = reopen(store);
+    close_store(store);
+    store = open_wide();
     struct gyre_handle *handle = get(store, 1, GYRE_GET_LAZY);
     struct gyre_piece piece;
     uint8_t buffer[64];
@@ -71,6 +80,7 @@ TEST(lazy_handles_lend_nothing_unverified)
     CHECK_OK(gyre_populate(handle, 300000, 1));
     CHECK_OK(gyre_handle_piece(handle, 300000, &piece));
     CHECK(pattern_is(1, 300000, piece.base, piece.len));
+    CHECK_EQ_U64(piece.len, 2 * 262144 - 300000); /* to the end of its chunk */
     CHECK(gyre_resident(handle, 300000, piece.len));
     CHECK(!gyre_resident(handle, 0, 2 * MIB));
     CHECK_ERR(gyre_handle_piece(handle, 300000 + MIB, &piece), GYRE_WOULD_BLOCK);
@@ -82,14 +92,6 @@ TEST(lazy_handles_lend_nothing_unverified)
     check_pieces(handle, 1);
     gyre_release(handle);
     close_store(store);
-}
-
-/* Segments long enough for parts of many chunks. */
-static struct gyre_store *open_wide(void)
-{
-    struct gyre_options options = options_for("wide", 512 * MIB);
-    options.segment_bytes = 16 * MIB;
-    return open_with(&options);
 }
 
 TEST(what_one_handle_verified_whole_the_next_finds_done)
@@ -172,12 +174,12 @@ TEST(a_damaged_body_is_a_miss)
 
 TEST(damage_found_by_populate_drops_the_object)
 {
-    struct gyre_store *store = open_store();
+    struct gyre_store *store = open_wide();
     put_pattern(store, 1, 1, 2 * MIB);
     struct place place = find_byte(store, 1, MIB);
     close_store(store);
     flip(&place);
-    store = open_store();
+    store = open_wide();
     struct gyre_handle *handle = get(store, 1, GYRE_GET_LAZY);
     struct gyre_piece piece;
     uint8_t buffer[64];

@@ -405,6 +405,32 @@ TEST(many_slow_uploads_share_the_staging_memory)
     close_store(store);
 }
 
+TEST(an_unknown_length_reserves_in_proportion)
+{
+    struct gyre_options options = options_for("wide", 1024 * MIB);
+    options.segment_bytes = 64 * MIB;
+    struct gyre_store *store = open_with(&options);
+    uint64_t before = stat_of_reserved(store);
+    struct gyre_put *put = begin(store, 1, GYRE_LENGTH_UNKNOWN);
+    stream(put, 1, MIB - 1, 100000, false);
+    CHECK_EQ_U64(stat_of_reserved(store), before);
+    gyre_put_abort(&put);
+    put = begin(store, 1, GYRE_LENGTH_UNKNOWN);
+    stream(put, 1, MIB + 300000, 100000, false);
+    CHECK(stat_of_reserved(store) - before <= 5 * MIB + 8192);
+    gyre_put_abort(&put);
+    put = begin(store, 1, GYRE_LENGTH_UNKNOWN);
+    stream(put, 1, 50 * MIB, 5 * MIB, true);
+    CHECK_OK(gyre_put_commit(&put, NULL));
+    struct gyre_key key = key_of(1);
+    struct gyre_handle *handle;
+    CHECK_OK(gyre_get(store, &key, 0, 0, &handle));
+    CHECK_EQ_U64(gyre_handle_info(handle)->parts, 5); /* 1, 4, and three of nearly 16 MiB */
+    check_pieces(handle, 1);
+    gyre_release(handle);
+    close_store(store);
+}
+
 /* Streams never leave more reserved behind than they hold. */
 TEST(an_unknown_length_wastes_no_log)
 {
