@@ -277,11 +277,24 @@ struct replacer {
     _Atomic unsigned replaced;
 };
 
+/* An object of several parts whose metadata names the seed of its bytes. */
+static void put_marked(struct gyre_store *store, uint64_t seed)
+{
+    struct gyre_key key = key_of(1);
+    struct gyre_put_options put;
+    uint8_t *bytes = pattern_new(seed, 1000000);
+    gyre_put_options_init(&put);
+    put.meta = &seed;
+    put.meta_len = sizeof seed;
+    CHECK_OK(gyre_put(store, &key, &put, bytes, 1000000, NULL));
+    free(bytes);
+}
+
 static void *replace_until_told(void *data)
 {
     struct replacer *replacer = data;
     for (uint64_t seed = 2; !atomic_load(&replacer->stop); seed++) {
-        put_pattern(replacer->store, 1, seed, 1000000);
+        put_marked(replacer->store, seed);
         atomic_fetch_add(&replacer->replaced, 1);
     }
     return NULL;
@@ -297,11 +310,15 @@ TEST(an_object_being_replaced_is_never_missed)
     struct replacer replacer = {.store = open_with(&options)};
     struct gyre_key key = key_of(1);
     pthread_t thread;
-    put_pattern(replacer.store, 1, 1, 1000000);
+    put_marked(replacer.store, 1);
     CHECK(pthread_create(&thread, NULL, replace_until_told, &replacer) == 0);
     for (unsigned i = 0; i < 3000 || atomic_load(&replacer.replaced) < 30; i++) {
         struct gyre_handle *handle;
+        uint64_t seed;
         CHECK_OK(gyre_get(replacer.store, &key, 0, all_flags[i % 3], &handle));
+        memcpy(&seed, gyre_handle_meta(handle, NULL), sizeof seed);
+        if (all_flags[i % 3] == 0)
+            check_pieces(handle, seed);
         gyre_release(handle);
         CHECK_OK(gyre_exists(replacer.store, &key, 0, GYRE_STRICT));
     }
