@@ -1,54 +1,23 @@
 #include "engine/base/hash.h"
 
-#include <openssl/evp.h>
-#include <pthread.h>
+/* The plain functions of libcrypto. They are out of favour there, yet the EVP ones prepare and
+ * clear so much around each digest that a key of some bytes costs five times as much in a busy
+ * server: 1.2 us of the 5.8 us that a 4 KiB GET spent outside of the kernel. */
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 
 #include "engine/base/bits.h"
-
-/* Looking the algorithm up by name costs several digests' worth of time, so it is done once; a
- * context lives as long as its thread. */
-static pthread_once_t sha256_once = PTHREAD_ONCE_INIT;
-static EVP_MD *sha256;            /* [c] after sha256_once; kept until the process ends */
-static pthread_key_t context_key; /* frees a thread's context at its end */
-static _Thread_local EVP_MD_CTX *context;
-
-static void free_context(void *of_thread)
-{
-    EVP_MD_CTX_free(of_thread);
-    context = NULL; /* another destructor of this thread may still want a digest */
-}
-
-static void fetch_sha256(void)
-{
-    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-    GYRE_CHECK(sha256 != NULL);
-    int rc = pthread_key_create(&context_key, free_context);
-    GYRE_CHECK(rc == 0);
-}
-
-static EVP_MD_CTX *thread_context(void)
-{
-    if (likely(context != NULL))
-        return context;
-    int rc = pthread_once(&sha256_once, fetch_sha256);
-    GYRE_CHECK(rc == 0);
-    context = EVP_MD_CTX_new();
-    GYRE_CHECK(context != NULL);
-    rc = pthread_setspecific(context_key, context);
-    GYRE_CHECK(rc == 0);
-    return context;
-}
+#include "engine/base/check.h"
 
 void eng_sha256(const struct iovec *pieces, size_t n_pieces, uint8_t digest_out[32])
 {
-    EVP_MD_CTX *ctx = thread_context();
-    unsigned len = 0;
-    int ok = EVP_DigestInit_ex2(ctx, sha256, NULL);
+    SHA256_CTX ctx;
+    int ok = SHA256_Init(&ctx);
     for (size_t i = 0; i < n_pieces && ok == 1; i++)
-        ok = EVP_DigestUpdate(ctx, pieces[i].iov_base, pieces[i].iov_len);
+        ok = SHA256_Update(&ctx, pieces[i].iov_base, pieces[i].iov_len);
     if (ok == 1)
-        ok = EVP_DigestFinal_ex(ctx, digest_out, &len);
-    GYRE_CHECK(ok == 1 && len == 32);
+        ok = SHA256_Final(digest_out, &ctx);
+    GYRE_CHECK(ok == 1);
 }
 
 __extension__ typedef unsigned __int128 wide;

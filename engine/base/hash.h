@@ -1,7 +1,6 @@
 /* SHA-256, and cheap 64-bit hashes for tables.
  *
- * Threads: any. Blocks: never. Allocates: once per thread, at its first digest; freed when the
- * thread ends.
+ * Threads: any. Blocks: never. Allocates: nothing.
  */
 #pragma once
 
@@ -9,8 +8,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* SHA-256 of the pieces one after the other. Aborts if libcrypto has no SHA-256 or no memory for
- * the thread's first digest. */
+/* SHA-256 of the pieces one after the other. */
 void eng_sha256(const struct iovec *pieces, size_t n_pieces, uint8_t digest_out[32]);
 
 /* Hash of a whole key under a secret of 128 bits. Keys can be chosen by whoever likes, so which
