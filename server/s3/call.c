@@ -32,14 +32,9 @@ struct gyre_key srv_s3_object_key(const struct srv_s3_call *call)
 void srv_s3_head_init(struct srv_s3_head *head, const struct srv_s3_call *call)
 {
     head->n = 0;
-    srv_s3_head_add(head, "x-amz-request-id", srv_s3_str(call->req->id));
-    srv_s3_head_add(head, "x-amz-id-2", srv_s3_str(call->s3->host_id));
-}
-
-void srv_s3_head_add(struct srv_s3_head *head, const char *name, struct srv_str value)
-{
-    SRV_CHECK(head->n < SRV_S3_HEAD_FIELDS_MAX);
-    head->fields[head->n++] = (struct srv_field){srv_s3_str(name), value};
+    srv_s3_head_add(head, "x-amz-request-id",
+                    (struct srv_str){call->req->id, sizeof call->req->id - 1});
+    srv_s3_head_add(head, "x-amz-id-2", (struct srv_str){call->s3->host_id, SRV_S3_HOST_ID_LEN});
 }
 
 void srv_s3_answer_empty(const struct srv_s3_call *call, int status, const struct srv_s3_head *head,

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "server/check.h"
 #include "server/s3/error.h"
 #include "server/s3/meta.h"
 #include "server/s3/route.h"
@@ -59,8 +60,13 @@ struct srv_s3_head {
 
 /* Begins with the fields that every answer has: x-amz-request-id and x-amz-id-2. */
 void srv_s3_head_init(struct srv_s3_head *head, const struct srv_s3_call *call);
-/* `name` is a literal, spelt as usual; the front lowers it for HTTP/2. */
-void srv_s3_head_add(struct srv_s3_head *head, const char *name, struct srv_str value);
+/* `name` is a literal, spelt as usual; the front lowers it for HTTP/2. Inline, so that its length
+ * is known to the compiler. */
+static inline void srv_s3_head_add(struct srv_s3_head *head, const char *name, struct srv_str value)
+{
+    SRV_CHECK(head->n < SRV_S3_HEAD_FIELDS_MAX);
+    head->fields[head->n++] = (struct srv_field){srv_s3_str(name), value};
+}
 
 /* Answers without a body; `content_length` is 0, that of the body a GET would get, or
  * SRV_LENGTH_UNKNOWN to send none. The call may be gone when this returns, as with all functions
