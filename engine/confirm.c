@@ -68,8 +68,11 @@ void eng_segment_note(struct eng_recovering *r, const struct eng_known_doc *know
         seen->pool = known->doc.pool;
     }
     seen->used = true;
-    if (serial > r->header->serial_synced && serial < seen->oldest_new)
-        seen->oldest_new = serial;
+    if (serial <= r->header->serial_synced)
+        return;
+    seen->oldest_new = serial < seen->oldest_new ? serial : seen->oldest_new;
+    if (known->offset + known->units > seen->new_end)
+        seen->new_end = known->offset + known->units;
 }
 
 static void confirm_slot(struct eng_recovering *r, uint32_t slot)

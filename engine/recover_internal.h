@@ -16,6 +16,7 @@ struct eng_segment_seen {
     uint64_t newest;     /* serial */
     uint64_t newest_end; /* units: end of that document's extent */
     uint64_t oldest_new; /* lowest serial newer than the header; UINT64_MAX: none */
+    uint64_t new_end;    /* units: where the last document newer than the header ends */
 };
 
 struct eng_recovering {

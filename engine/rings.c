@@ -1,8 +1,9 @@
 /* Making the rings anew from what the segments say; see recover_internal.h.
  *
- * A ring is its segments in the order they were entered, oldest first; the hand stands in one of
- * the newest. Table and documents agree on that order, so a chain that was broken, or grew after
- * the table was written, needs no repair of its own.
+ * A ring's segments follow each other in the order the hand enters them. The header knows where the
+ * hand's writers were (the frontier); from there on, segments with documents newer than the header
+ * are the ones entered since, and the frontier is now behind the last of them. Putting the hand
+ * anywhere else would make it take the newest documents before the oldest.
  */
 #include <stdlib.h>
 
@@ -11,95 +12,170 @@
 #include "engine/log.h"
 #include "engine/recover_internal.h"
 
-struct member {
-    uint64_t first_serial;
-    uint32_t segment;
+/* The segments of one ring, from the header's frontier on. */
+struct sequence {
+    uint32_t *at;
+    uint32_t n;
+    uint32_t n_known; /* by the segment table; the others were free when it was written */
 };
 
-static int by_age(const void *a, const void *b)
-{
-    const struct member *x = a;
-    const struct member *y = b;
-
-    if (x->first_serial != y->first_serial)
-        return x->first_serial < y->first_serial ? -1 : 1;
-    return x->segment < y->segment ? -1 : x->segment > y->segment;
-}
-
-/* Announced segments that hold documents belong to the ring of these documents' pool. The others
- * without any are free again. */
-static void adopt_segments(struct eng_recovering *r)
-{
-    for (uint32_t i = 0; i < r->stripe->n_segments; i++) {
-        struct eng_segment_row *row = &r->stripe->rt->segments[i];
-        const struct eng_segment_seen *seen = &r->seen[i];
-        if (!seen->announced || !seen->used)
-            continue;
-        if (row->state == ENG_SEGMENT_FREE) {
-            row->state = ENG_SEGMENT_RING;
-            row->pool = seen->pool;
-            row->kind = ENG_RING_M;
-            row->first_serial = seen->oldest_new;
-        }
-        if (seen->oldest_new != UINT64_MAX)
-            row->first_serial = seen->oldest_new;
-    }
-}
-
-struct hand {
-    uint32_t segment; /* a hand at its very end still stands in it */
-    uint64_t at;
+struct place {
+    uint32_t segment; /* a place at its very end is still in it */
+    uint64_t units;
 };
 
-/* Where the hand goes on: behind the newest document where that is known, else where the header
- * says, else at the oldest. */
-static struct hand find_hand(const struct eng_recovering *r, uint8_t pool,
-                             const struct member *members, uint32_t n)
+static bool is_member(const struct eng_stripe *stripe, uint32_t segment, uint8_t pool)
 {
-    const struct eng_ring_row *row = &r->header->rings[2 * pool + ENG_RING_M];
-    struct hand hand = {members[0].segment, members[0].segment * r->stripe->segment_units};
-    uint64_t newest = 0;
+    const struct eng_segment_row *row = &stripe->rt->segments[segment];
+
+    return row->state == ENG_SEGMENT_RING && row->pool == pool;
+}
+
+/* Follows succession from `first`; false unless it leads through all `n` members and back. */
+static bool follow_chain(const struct eng_stripe *stripe, uint8_t pool, uint32_t first, uint32_t n,
+                         uint32_t *out)
+{
+    uint32_t at = first;
 
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t segment = members[i].segment;
-        const struct eng_segment_seen *seen = &r->seen[segment];
-        if (seen->announced && seen->oldest_new != UINT64_MAX && seen->newest > newest) {
-            newest = seen->newest;
-            hand = (struct hand){segment, eng_align_up(seen->newest_end, ENG_PAGE_UNITS)};
-        }
-        if (newest == 0 && row->used && row->pool == pool && row->segment == segment)
-            hand =
-                (struct hand){segment, eng_align_up(row->cursor >> ENG_UNIT_SHIFT, ENG_PAGE_UNITS)};
+        if (at >= stripe->n_segments || !is_member(stripe, at, pool) || (i > 0 && at == first))
+            return false;
+        out[i] = at;
+        at = stripe->rt->segments[at].successor;
     }
-    return hand;
+    return at == first;
 }
 
-static void build_ring(struct eng_recovering *r, uint8_t pool, struct member *members)
+static const struct eng_ring_row *header_row(const struct eng_recovering *r, uint8_t pool)
+{
+    const struct eng_ring_row *row = &r->header->rings[2 * pool + ENG_RING_M];
+
+    return row->used && row->pool == pool && is_member(r->stripe, row->segment, pool) ? row : NULL;
+}
+
+/* Members that the table knows, in ring order; in order of their numbers if the table's succession
+ * is broken. */
+static void list_known(const struct eng_recovering *r, uint8_t pool, struct sequence *seq)
+{
+    const struct eng_stripe *stripe = r->stripe;
+    const struct eng_ring_row *row = header_row(r, pool);
+
+    seq->n = 0;
+    for (uint32_t i = 0; i < stripe->n_segments; i++)
+        if (is_member(stripe, i, pool))
+            seq->at[seq->n++] = i;
+    seq->n_known = seq->n;
+    if (seq->n == 0)
+        return;
+    uint32_t lowest = seq->at[0];
+    if (!follow_chain(stripe, pool, row != NULL ? row->segment : lowest, seq->n, seq->at)) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < stripe->n_segments; i++)
+            if (is_member(stripe, i, pool))
+                seq->at[n++] = i;
+    }
+}
+
+/* Where a ring that grows gets its next segment: behind the one entered last, whose successor was
+ * entered long before. */
+static uint32_t find_tail(const struct eng_stripe *stripe, const struct sequence *seq)
+{
+    const struct eng_segment_row *rows = stripe->rt->segments;
+
+    for (uint32_t i = 0; i < seq->n; i++)
+        if (rows[seq->at[i]].first_serial > rows[seq->at[(i + 1) % seq->n]].first_serial)
+            return i;
+    return seq->n > 0 ? seq->n - 1 : 0;
+}
+
+/* Free segments that turned out to hold the pool's documents go in behind the tail: rings take the
+ * lowest free number first. Returns the new tail. */
+static uint32_t insert_adopted(struct eng_recovering *r, uint8_t pool, struct sequence *seq)
+{
+    struct eng_segment_row *rows = r->stripe->rt->segments;
+    uint32_t tail = find_tail(r->stripe, seq);
+    uint32_t at = seq->n > 0 ? tail + 1 : 0;
+
+    for (uint32_t i = 0; i < r->stripe->n_segments; i++) {
+        const struct eng_segment_seen *seen = &r->seen[i];
+        if (rows[i].state != ENG_SEGMENT_FREE || !seen->announced || !seen->used ||
+            seen->pool != pool)
+            continue;
+        for (uint32_t j = seq->n; j > at; j--)
+            seq->at[j] = seq->at[j - 1];
+        seq->at[at] = i;
+        seq->n++;
+        tail = at++;
+        rows[i] = (struct eng_segment_row){
+            .state = ENG_SEGMENT_RING,
+            .pool = pool,
+            .kind = ENG_RING_M,
+            .first_serial = seen->oldest_new,
+        };
+    }
+    return tail;
+}
+
+static bool has_new(const struct eng_recovering *r, uint32_t segment)
+{
+    return r->seen[segment].announced && r->seen[segment].oldest_new != UINT64_MAX;
+}
+
+/* The ring went round since the header was written: the newest document is the best witness left.
+ */
+static struct place behind_newest(const struct eng_recovering *r, const struct sequence *seq)
+{
+    uint32_t best = seq->at[0];
+
+    for (uint32_t i = 1; i < seq->n; i++)
+        if (r->seen[seq->at[i]].newest > r->seen[best].newest)
+            best = seq->at[i];
+    return (struct place){best, r->seen[best].newest_end};
+}
+
+static struct place find_frontier(struct eng_recovering *r, uint8_t pool,
+                                  const struct sequence *seq)
+{
+    const struct eng_ring_row *row = header_row(r, pool);
+    struct place frontier = {seq->at[0], seq->at[0] * r->stripe->segment_units};
+    uint32_t i = 0;
+
+    if (row != NULL && row->segment == seq->at[0])
+        frontier.units = row->cursor >> ENG_UNIT_SHIFT;
+    for (; i < seq->n; i++) {
+        uint32_t segment = seq->at[i];
+        if (has_new(r, segment))
+            frontier = (struct place){segment, r->seen[segment].new_end};
+        else if (i > 0)
+            break;
+        if (i > 0)
+            r->stripe->rt->segments[segment].first_serial = r->seen[segment].oldest_new;
+    }
+    return i == seq->n && i > 1 ? behind_newest(r, seq) : frontier;
+}
+
+static void build_ring(struct eng_recovering *r, uint8_t pool, struct sequence *seq)
 {
     struct eng_stripe *stripe = r->stripe;
     struct eng_ring *ring = eng_ring_of(stripe, pool);
-    uint32_t n = 0;
 
     ring->max_segments = eng_pool_max_segments(&stripe->store->super, stripe->index, pool);
     ring->hand_segment = ENG_NO_SEGMENT;
     ring->tail_segment = ENG_NO_SEGMENT;
     ring->write_segment = ENG_NO_SEGMENT;
-    for (uint32_t i = 0; i < stripe->n_segments; i++) {
-        const struct eng_segment_row *row = &stripe->rt->segments[i];
-        if (row->state == ENG_SEGMENT_RING && row->pool == pool)
-            members[n++] = (struct member){row->first_serial, i};
-    }
-    ring->n_segments = n;
-    if (n == 0)
+    list_known(r, pool, seq);
+    uint32_t tail = insert_adopted(r, pool, seq);
+    ring->n_segments = seq->n;
+    if (seq->n == 0)
         return;
-    ring->max_segments = ring->max_segments < n ? n : ring->max_segments;
-    qsort(members, n, sizeof *members, by_age);
-    for (uint32_t i = 0; i < n; i++)
-        stripe->rt->segments[members[i].segment].successor = members[(i + 1) % n].segment;
-    ring->tail_segment = members[n - 1].segment;
-    struct hand hand = find_hand(r, pool, members, n);
-    ring->hand = hand.at;
-    ring->hand_segment = hand.segment;
+    if (ring->max_segments < seq->n)
+        ring->max_segments = seq->n;
+    for (uint32_t i = 0; i < seq->n; i++)
+        stripe->rt->segments[seq->at[i]].successor = seq->at[(i + 1) % seq->n];
+    struct place frontier = find_frontier(r, pool, seq);
+    ring->tail_segment = seq->at[tail];
+    ring->hand_segment = frontier.segment;
+    ring->hand = eng_align_up(frontier.units, ENG_PAGE_UNITS);
     ring->write_segment = ring->hand_segment;
     ring->cursor = ring->hand;
 }
@@ -107,11 +183,10 @@ static void build_ring(struct eng_recovering *r, uint8_t pool, struct member *me
 gyre_err eng_rings_build(struct eng_recovering *r)
 {
     struct eng_stripe *stripe = r->stripe;
-    struct member *members = malloc(stripe->n_segments * sizeof *members);
+    struct sequence seq = {.at = malloc(stripe->n_segments * sizeof *seq.at)};
 
-    if (members == NULL)
+    if (seq.at == NULL)
         return GYRE_NO_MEMORY;
-    adopt_segments(r);
     for (uint32_t i = 0; i < stripe->n_segments; i++) {
         struct eng_segment_row *row = &stripe->rt->segments[i];
         if (row->state == ENG_SEGMENT_RING && row->pool >= stripe->store->super.n_pools)
@@ -120,7 +195,7 @@ gyre_err eng_rings_build(struct eng_recovering *r)
             *row = (struct eng_segment_row){.successor = ENG_NO_SEGMENT};
     }
     for (uint8_t pool = 0; pool < stripe->store->super.n_pools; pool++)
-        build_ring(r, pool, members);
-    free(members);
+        build_ring(r, pool, &seq);
+    free(seq.at);
     return GYRE_OK;
 }

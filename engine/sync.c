@@ -9,6 +9,7 @@
 #include "engine/base/check.h"
 #include "engine/base/io.h"
 #include "engine/base/step.h"
+#include "engine/directory.h"
 #include "engine/header.h"
 #include "engine/locks.h"
 #include "engine/log.h"
@@ -67,6 +68,16 @@ static void announce_in_use(const struct eng_stripe *stripe, struct horizon *hor
             must_announce(horizon, eng_segment_of(stripe, rt->reservations[i].start));
 }
 
+/* The one segment that each hand enters next: whoever extends the horizon is about to enter it. */
+static void announce_next(const struct eng_stripe *stripe, struct horizon *horizon)
+{
+    for (uint32_t pool = 0; pool < stripe->store->super.n_pools; pool++) {
+        uint32_t next;
+        if (eng_ring_ahead_locked(stripe, (uint8_t)pool, &next, 1) == 1)
+            must_announce(horizon, next);
+    }
+}
+
 /* Where the hands go next. What finds no place here is announced later. */
 static void announce_ahead(const struct eng_stripe *stripe, struct horizon *horizon)
 {
@@ -84,16 +95,71 @@ static void announce_ahead(const struct eng_stripe *stripe, struct horizon *hori
 
 /* ---- The header ---- */
 
+/* Whether a document or an extent being written begins in [start, end), units of one segment. */
+static bool written_between(const struct eng_stripe *stripe, uint64_t start, uint64_t end)
+{
+    const struct eng_stripe_rt *rt = stripe->rt;
+    uint64_t per_granule = ENG_GRANULE / ENG_UNIT;
+
+    for (uint32_t i = 0; i < rt->reservations_high; i++)
+        if (rt->reservations[i].start < rt->reservations[i].end &&
+            rt->reservations[i].start >= start && rt->reservations[i].start < end)
+            return true;
+    for (uint64_t g = start / per_granule; g * per_granule < end; g++) {
+        uint32_t slot = eng_granule_first_locked(stripe, g);
+        for (; slot != ENG_NO_SLOT; slot = eng_granule_next_locked(stripe, slot)) {
+            uint64_t offset = eng_entry_offset(eng_directory_entry(stripe, slot));
+            if (offset >= start && offset < end)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Whether writers have left something between two clean runs that follow each other. */
+static bool written_between_runs(const struct eng_stripe *stripe, const struct eng_run *older,
+                                 const struct eng_run *newer)
+{
+    uint64_t units = stripe->segment_units;
+    uint64_t newer_start = newer->start - newer->start % units;
+    uint64_t older_end = (eng_segment_of(stripe, older->start) + UINT64_C(1)) * units;
+
+    if (newer_start + units == older_end)
+        return written_between(stripe, older->end, newer->start);
+    return written_between(stripe, older->end, older_end) ||
+           written_between(stripe, newer_start, newer->start);
+}
+
+/* Where writing goes on: the oldest clean run that nothing newer lies behind. Older ones are
+ * leftovers too short for what came; a hand that began anew at one of them would take the newest
+ * documents. */
+static void find_frontier(const struct eng_stripe *stripe, const struct eng_ring *ring,
+                          struct eng_ring_row *row)
+{
+    uint64_t frontier = ring->hand;
+
+    row->segment = ring->hand_segment;
+    for (uint32_t i = ring->n_runs; i-- > 0;) {
+        const struct eng_run *run = eng_run_get(ring, i);
+        frontier = run->start;
+        row->segment = eng_segment_of(stripe, frontier);
+        if (i > 0 && written_between_runs(stripe, eng_run_get(ring, i - 1), run))
+            break;
+    }
+    row->cursor = frontier << ENG_UNIT_SHIFT;
+}
+
 static void fill_rings(const struct eng_stripe *stripe, struct eng_stripe_header *header)
 {
     for (uint32_t pool = 0; pool < stripe->store->super.n_pools; pool++) {
         struct eng_ring_row *row = &header->rings[2 * pool + ENG_RING_M];
-        if (stripe->rt->rings[pool].n_segments == 0)
+        const struct eng_ring *ring = &stripe->rt->rings[pool];
+        if (ring->n_segments == 0)
             continue;
         row->pool = (uint8_t)pool;
         row->kind = ENG_RING_M;
         row->used = 1;
-        eng_ring_resume_point_locked(stripe, (uint8_t)pool, &row->segment, &row->cursor);
+        find_frontier(stripe, ring, row);
     }
 }
 
@@ -120,6 +186,7 @@ static gyre_err write_header_locked(struct eng_stripe *stripe, uint64_t serial_s
     gyre_err err;
 
     announce_in_use(stripe, &horizon);
+    announce_next(stripe, &horizon);
     if (horizon.all)
         horizon.n = 0; /* the header says "all"; the list is kept for the rings, which look up what
                           they enter next */

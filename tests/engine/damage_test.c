@@ -132,14 +132,16 @@ TEST(the_meta_pool_keeps_its_bytes_though_entries_point_into_them)
         uint64_t words[8];
         uint64_t at = row.directory_off + b * 64;
         CHECK(pread(fd, words, sizeof words, (off_t)at) == sizeof words);
-        if (words[1] != 0 && words[7] == 0)
-            words[7] = words[1] + (UINT64_C(2) << 14);
+        for (int i = 1; i < 7; i++)
+            if (words[i] == 0 && words[i + 1] != 0)
+                words[i] = words[i + 1] + (UINT64_C(2) << 14);
         CHECK(pwrite(fd, words, sizeof words, (off_t)at) == sizeof words);
     }
     close(fd);
     store = open_ok(&o);
     struct eng_check_report report = check_store(store, false);
     CHECK_EQ_U64(report.documents, 50);
+    CHECK_EQ_U64(report.objects, 50);
     CHECK_OK(eng_store_close(store, true));
     opening_fini(&o);
 }

@@ -429,11 +429,15 @@ TEST(inv_E42_either_copy_of_superblock_or_header_will_do)
 
     opening_init(&o, test_path("data"));
     path = in_dir(o.dirs[0].path, "volume.gyre");
-    make_and_close(&o);
+    struct eng_store *store = open_ok(&o);
+    struct eng_superblock super = store->super;
+    CHECK_OK(eng_store_close(store, true));
     for (unsigned copy = 0; copy < 2; copy++) {
         change_byte(path, eng_superblock_off(copy) + 100, 1);
         make_and_close(&o);
         change_byte(path, eng_header_off(0, copy) + 100, 1);
+        make_and_close(&o);
+        change_byte(path, eng_table_off(&super, 0, copy) + 5, 1);
         make_and_close(&o);
     }
     for (unsigned copy = 0; copy < 2; copy++)
