@@ -7,6 +7,7 @@
 #include "engine/base/step.h"
 #include "engine/locks.h"
 #include "engine/pin.h"
+#include "engine/resident.h"
 
 /* Documents up to here are verified even by a reader that must not wait: some microseconds. */
 #define VERIFY_NOWAIT_MAX (128u << 10)
@@ -19,6 +20,7 @@ struct search {
     struct eng_seen *seen;
     struct eng_ref *ref; /* pin held once `pinned` */
     bool pinned;
+    struct eng_probe probe; /* of the document at hand, for a reader that must not wait */
 };
 
 enum verdict {
@@ -60,43 +62,49 @@ static bool sums_hold(const struct eng_ref *ref)
     return doc->type == ENG_PART || eng_crc32c(0, ref->body, doc->body_len) == doc->body_crc;
 }
 
-/* Fills the ref's pointers from a header whose lengths were checked. */
-static void point_into(struct eng_ref *ref, const struct eng_doc *doc)
+/* Fills the ref's pointers from its header, whose lengths were checked. */
+static void point_into(struct eng_ref *ref)
 {
-    uint64_t body_off = eng_doc_body_off(doc);
-    ref->doc = doc;
-    ref->meta = (const uint8_t *)(doc + 1);
-    ref->body = (const uint8_t *)doc + body_off;
+    uint64_t body_off = eng_doc_body_off(ref->doc);
+    ref->meta = (const uint8_t *)(ref->doc + 1);
+    ref->body = (const uint8_t *)ref->doc + body_off;
     ref->body_file_off =
         ENG_DATA_START + (eng_entry_offset(ref->entry) << ENG_UNIT_SHIFT) + body_off;
+}
+
+/* Whether the first `length` bytes of the document can be touched without waiting. */
+static bool at_hand(const struct search *search, const struct eng_ref *ref, uint64_t length)
+{
+    return !must_not_wait(search) ||
+           eng_probe_shows(&search->probe, (const uint8_t *)ref->doc, length);
 }
 
 /* Checksums once per stay in the store: the slot remembers. */
 static enum verdict verify_once(const struct search *search, struct eng_ref *ref)
 {
     const struct eng_doc *doc = ref->doc;
-    uint64_t length = doc->meta_len + (doc->type == ENG_PART ? 0 : doc->body_len);
-    bool marked = (ref->slot_word & ENG_SLOT_VERIFIED) != 0;
-    ref->verified = marked;
+    uint64_t length = doc->type == ENG_PART ? sizeof *doc + (uint64_t)doc->meta_len
+                                            : eng_doc_body_off(doc) + doc->body_len;
+    ref->verified = (ref->slot_word & ENG_SLOT_VERIFIED) != 0;
     if ((search->flags & ENG_HEADER) != 0 && doc->type != ENG_HEAD)
         return IS_IT;
-    if (must_not_wait(search)) {
-        if (!eng_memory_resident(doc, sizeof *doc + length))
-            return IS_COLD;
-        if (!marked && length > VERIFY_NOWAIT_MAX)
-            return IS_COLD;
-    }
-    if (!marked && !sums_hold(ref))
+    if (!at_hand(search, ref, length) ||
+        (must_not_wait(search) && !ref->verified && length > VERIFY_NOWAIT_MAX))
+        return IS_COLD;
+    if (ref->verified)
+        return IS_IT;
+    if (!sums_hold(ref))
         return IS_DAMAGED;
-    ref->verified = marked || doc->type != ENG_PART;
-    if (!marked && ref->verified)
-        eng_slot_mark_verified(&ref->stripe->slots[ref->slot], ref->slot_word);
+    if (doc->type == ENG_PART)
+        return IS_IT;
+    ref->verified = true;
+    eng_slot_mark_verified(&ref->stripe->slots[ref->slot], ref->slot_word);
     return IS_IT;
 }
 
 /* The document of a pinned entry. Nothing of its header is used before it is checked: in a slot
  * that is marked verified the checksum was, so lengths alone are looked at again. */
-static enum verdict examine(const struct search *search, struct eng_ref *ref)
+static enum verdict examine(struct search *search, struct eng_ref *ref)
 {
     struct eng_stripe *stripe = ref->stripe;
     uint64_t offset = eng_entry_offset(ref->entry);
@@ -105,19 +113,20 @@ static enum verdict examine(const struct search *search, struct eng_ref *ref)
     if (offset >= stripe->area_bytes / ENG_UNIT)
         return IS_OTHER;
     room = bound < room ? bound : room;
-    const struct eng_doc *doc =
-        (const struct eng_doc *)(const void *)(stripe->data + (offset << ENG_UNIT_SHIFT));
-    if (must_not_wait(search) && !eng_memory_resident(doc, sizeof *doc))
+    ref->doc = (const struct eng_doc *)(const void *)(stripe->data + (offset << ENG_UNIT_SHIFT));
+    if (must_not_wait(search))
+        eng_probe(&search->probe, (const uint8_t *)ref->doc, room << ENG_UNIT_SHIFT);
+    if (!at_hand(search, ref, sizeof *ref->doc))
         return IS_COLD;
     if ((ref->slot_word & ENG_SLOT_VERIFIED) == 0) {
-        if (eng_doc_check(doc, stripe->crc_seed, offset, room) != GYRE_OK)
+        if (eng_doc_check(ref->doc, stripe->crc_seed, offset, room) != GYRE_OK)
             return IS_DAMAGED;
-    } else if (!eng_doc_bounded(doc, room)) {
+    } else if (!eng_doc_bounded(ref->doc, room)) {
         return IS_DAMAGED;
     }
-    if (!answers(search, doc))
+    if (!answers(search, ref->doc))
         return IS_OTHER;
-    point_into(ref, doc);
+    point_into(ref);
     return verify_once(search, ref);
 }
 
@@ -223,7 +232,14 @@ static bool buckets_at_hand(const struct eng_store *store, const struct eng_seen
 gyre_err eng_find_seen(struct eng_store *store, const struct eng_want *want, uint32_t now,
                        unsigned flags, struct eng_seen *seen_out, struct eng_ref *ref_out)
 {
-    struct search search = {store, want, flags, seen_out, ref_out, false};
+    struct search
+        search; /* the probe stays as it is: clearing it would cost more than the search */
+    search.store = store;
+    search.want = want;
+    search.flags = flags;
+    search.seen = seen_out;
+    search.ref = ref_out;
+    search.pinned = false;
     *ref_out = (struct eng_ref){0};
     seen_out->place = eng_place_of(store, want->pool, want->key, &seen_out->stripe);
     seen_out->candidates.n = 0;

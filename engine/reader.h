@@ -73,5 +73,3 @@ GYRE_MUST_USE gyre_err eng_populate(const struct eng_ref *ref, uint64_t off, uin
 /* Checks what of a PART's chunks [off, off + len) touch and is not verified yet; marks the slot
  * verified once verified_to has reached the end. DAMAGED: the document was removed. RANGE. */
 GYRE_MUST_USE gyre_err eng_verify(struct eng_ref *ref, uint64_t off, uint64_t len);
-/* Whether the pages of [at, at + len) of a mapping are in memory. Costs a system call. */
-bool eng_memory_resident(const void *at, size_t len);

@@ -7,8 +7,9 @@
 #include "engine/base/check.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/io.h"
+#include "engine/resident.h"
 
-enum { PROBE_PAGES = 256, COPY_BYTES = 64 << 10 };
+enum { COPY_BYTES = 64 << 10 };
 
 /* Where a range of memory begins and ends in whole pages. */
 struct stretch {
@@ -19,25 +20,6 @@ static struct stretch whole_pages(const void *at, uint64_t len)
 {
     uintptr_t from = (uintptr_t)at;
     return (struct stretch){eng_align_down(from, ENG_PAGE), eng_align_up(from + len, ENG_PAGE)};
-}
-
-/* mincore sees the page cache, mapped here or not: what it finds costs a minor fault at most. */
-bool eng_memory_resident(const void *at, size_t len)
-{
-    unsigned char present[PROBE_PAGES];
-    struct stretch stretch = whole_pages(at, len);
-    while (stretch.start < stretch.end) {
-        size_t bytes = stretch.end - stretch.start;
-        if (bytes > PROBE_PAGES * (size_t)ENG_PAGE)
-            bytes = PROBE_PAGES * (size_t)ENG_PAGE;
-        if (mincore((void *)stretch.start, bytes, present) != 0)
-            return false;
-        for (size_t i = 0; i < bytes / ENG_PAGE; i++)
-            if ((present[i] & 1) == 0)
-                return false;
-        stretch.start += bytes;
-    }
-    return true;
 }
 
 static bool inside(const struct eng_ref *ref, uint64_t off, uint64_t len)
