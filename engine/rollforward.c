@@ -245,25 +245,35 @@ struct existing {
     struct eng_known_doc known;
 };
 
-/* The directory's document of the same key and role. */
+static bool is_same(const struct eng_known_doc *a, const struct eng_known_doc *b)
+{
+    return a->doc.pool == b->doc.pool && (a->doc.type == ENG_PART) == (b->doc.type == ENG_PART) &&
+           memcmp(a->doc.key, b->doc.key, sizeof a->doc.key) == 0;
+}
+
+/* The directory's document of the same key and role. A key that was deleted and put again can have
+ * two entries when one of their pages is old and the other new: the newest document stays. */
 static void find_existing(const struct eng_recovering *r, const struct eng_known_doc *doc,
                           struct existing *found)
 {
     struct eng_candidates candidates;
-    bool part = doc->doc.type == ENG_PART;
 
     found->slot = ENG_NO_SLOT;
     eng_directory_lookup(r->stripe, &doc->place, &candidates);
     for (size_t i = 0; i < candidates.n; i++) {
         const struct eng_candidate *at = &candidates.at[i];
-        if (!eng_known_doc_read(r, eng_entry_offset(at->entry), &found->known) ||
-            !eng_known_doc_owns(&found->known, at->slot, at->entry) ||
-            (found->known.doc.type == ENG_PART) != part ||
-            memcmp(found->known.doc.key, doc->doc.key, sizeof doc->doc.key) != 0)
+        struct existing other = {.slot = at->slot, .entry = at->entry};
+        if (!eng_known_doc_read(r, eng_entry_offset(at->entry), &other.known) ||
+            !eng_known_doc_owns(&other.known, at->slot, at->entry) || !is_same(&other.known, doc))
             continue;
-        found->slot = at->slot;
-        found->entry = at->entry;
-        return;
+        if (found->slot != ENG_NO_SLOT) {
+            bool newer = other.known.doc.serial > found->known.doc.serial;
+            const struct existing *older = newer ? found : &other;
+            (void)eng_directory_remove_locked(r->stripe, older->slot, older->entry);
+            if (!newer)
+                continue;
+        }
+        *found = other;
     }
 }
 
