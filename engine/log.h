@@ -45,13 +45,5 @@ size_t eng_ring_ahead_locked(const struct eng_stripe *stripe, uint8_t pool, uint
  * and may take none. IO. Needs the clean lock too. */
 GYRE_MUST_USE gyre_err eng_ring_enter_locked(struct eng_stripe *stripe, uint8_t pool);
 
-/* ---- For sync and recovery ---- */
-
-/* Where the hand has to start after a reopening, and roll-forward too: segment, and bytes into the
- * area. Whatever is written in this ring from now on lies behind it in that segment, or in another
- * segment that has clean runs or open reservations, or that the hand is in or enters later. Slabs
- * and extents that are open count in; none has to be retired for it. */
-void eng_ring_resume_point_locked(const struct eng_stripe *stripe, uint8_t pool,
-                                  uint32_t *segment_out, uint64_t *cursor_bytes_out);
 /* Whether a hand will soon reach segments that the last header does not announce. */
 bool eng_log_horizon_low_locked(const struct eng_stripe *stripe);

@@ -129,27 +129,6 @@ gyre_err eng_ring_enter_locked(struct eng_stripe *stripe, uint8_t pool)
     return GYRE_OK;
 }
 
-void eng_ring_resume_point_locked(const struct eng_stripe *stripe, uint8_t pool,
-                                  uint32_t *segment_out, uint64_t *cursor_bytes_out)
-{
-    const struct eng_stripe_rt *rt = stripe->rt;
-    const struct eng_ring *ring = eng_ring_of(stripe, pool);
-    uint32_t segment = ring->hand_segment;
-    uint64_t cursor = ring->hand;
-    if (ring->n_runs > 0) {
-        cursor = eng_run_get(ring, 0)->start;
-        segment = eng_segment_of(stripe, cursor);
-    }
-    for (uint32_t i = 0; i < rt->reservations_high; i++) {
-        uint64_t start = rt->reservations[i].start;
-        if (start < rt->reservations[i].end && eng_segment_of(stripe, start) == segment &&
-            start < cursor)
-            cursor = start;
-    }
-    *segment_out = segment;
-    *cursor_bytes_out = cursor << ENG_UNIT_SHIFT;
-}
-
 bool eng_log_horizon_low_locked(const struct eng_stripe *stripe)
 {
     for (uint8_t pool = 0; pool < ENG_MAX_POOLS; pool++) {

@@ -116,18 +116,19 @@ static bool written_between(const struct eng_stripe *stripe, uint64_t start, uin
     return false;
 }
 
-/* Whether writers have left something between two clean runs that follow each other. */
-static bool written_between_runs(const struct eng_stripe *stripe, const struct eng_run *older,
-                                 const struct eng_run *newer)
+/* Whether writers have left something between a clean run and a later place of the ring: the next
+ * run, or the hand. */
+static bool written_behind(const struct eng_stripe *stripe, const struct eng_run *run,
+                           uint32_t later_segment, uint64_t later)
 {
     uint64_t units = stripe->segment_units;
-    uint64_t newer_start = newer->start - newer->start % units;
-    uint64_t older_end = (eng_segment_of(stripe, older->start) + UINT64_C(1)) * units;
+    uint32_t segment = eng_segment_of(stripe, run->start);
 
-    if (newer_start + units == older_end)
-        return written_between(stripe, older->end, newer->start);
-    return written_between(stripe, older->end, older_end) ||
-           written_between(stripe, newer_start, newer->start);
+    if (segment == later_segment)
+        return written_between(stripe, run->end, later);
+    return stripe->rt->segments[segment].successor != later_segment ||
+           written_between(stripe, run->end, (segment + UINT64_C(1)) * units) ||
+           written_between(stripe, later_segment * units, later);
 }
 
 /* Where writing goes on: the oldest clean run that nothing newer lies behind. Older ones are
@@ -141,10 +142,10 @@ static void find_frontier(const struct eng_stripe *stripe, const struct eng_ring
     row->segment = ring->hand_segment;
     for (uint32_t i = ring->n_runs; i-- > 0;) {
         const struct eng_run *run = eng_run_get(ring, i);
+        if (written_behind(stripe, run, row->segment, frontier))
+            break;
         frontier = run->start;
         row->segment = eng_segment_of(stripe, frontier);
-        if (i > 0 && written_between_runs(stripe, eng_run_get(ring, i - 1), run))
-            break;
     }
     row->cursor = frontier << ENG_UNIT_SHIFT;
 }
