@@ -35,13 +35,17 @@ bool eng_known_doc_check(const struct eng_recovering *r, const struct eng_doc *d
     return owner == stripe;
 }
 
+static uint64_t file_off(uint64_t offset_units)
+{
+    return ENG_DATA_START + (offset_units << ENG_UNIT_SHIFT);
+}
+
 bool eng_known_doc_read(const struct eng_recovering *r, uint64_t offset_units,
                         struct eng_known_doc *known_out)
 {
     struct eng_doc doc;
 
-    if (eng_pread(r->stripe->fd, &doc, sizeof doc,
-                  ENG_DATA_START + (offset_units << ENG_UNIT_SHIFT)) != GYRE_OK)
+    if (eng_pread(r->stripe->fd, &doc, sizeof doc, file_off(offset_units)) != GYRE_OK)
         return false;
     return eng_known_doc_check(r, &doc, offset_units, known_out);
 }
@@ -80,8 +84,11 @@ static void confirm_slot(struct eng_recovering *r, uint32_t slot)
     struct eng_stripe *stripe = r->stripe;
     uint64_t entry = eng_directory_entry(stripe, slot);
     struct eng_known_doc known;
+    struct eng_doc doc;
 
-    if (!eng_known_doc_read(r, eng_entry_offset(entry), &known) ||
+    if (eng_pread(stripe->fd, &doc, sizeof doc, file_off(eng_entry_offset(entry))) != GYRE_OK)
+        return; /* the disk may answer later; until then it is a miss */
+    if (!eng_known_doc_check(r, &doc, eng_entry_offset(entry), &known) ||
         !eng_known_doc_owns(&known, slot, entry)) {
         (void)eng_directory_remove_locked(stripe, slot, entry);
         return;

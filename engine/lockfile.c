@@ -151,9 +151,9 @@ bool eng_lockfile_read(const struct eng_lockfile *lock, struct eng_lock_note *no
     if (eng_preadv(lock->fd, &piece, 1, 0, &got) != GYRE_OK || memchr(text, '\0', got) != NULL)
         return false;
     text[got] = '\0';
-    int n = sscanf(text, "gyre-lock 1\nboot %39s\nvolume %llu %llu\nrt %llu %llu %n",
+    int n = sscanf(text, "gyre-lock 1\nboot %39s\nvolume %llu %llu\nrt %llu %llu%n",
                    note_out->boot_id, &dev, &ino, &rt_dev, &rt_ino, &path_at);
-    char *end = path_at > 0 ? strchr(text + path_at, '\n') : NULL;
+    char *end = path_at > 0 && text[path_at] == ' ' ? strchr(text + ++path_at, '\n') : NULL;
     if (n != 5 || end == NULL ||
         (size_t)(end - text) - (size_t)path_at >= sizeof note_out->rt_path) {
         *note_out = (struct eng_lock_note){0};

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "engine/geometry.h"
+#include "engine/seal.h"
 #include "engine/sync.h"
 
 /* ---- Helpers ---- */
@@ -416,4 +417,54 @@ TEST(inv_E45_more_segments_in_use_than_a_header_can_list)
     free(newest.bytes);
     opening_fini(&o);
     opening_fini(&copy);
+}
+
+/* Makes successors nonsense behind a right checksum. */
+static void scramble_table(const char *path, const struct eng_superblock *super, unsigned copy,
+                           struct test_rng *rng)
+{
+    uint32_t n = super->stripes[0].n_segments;
+    struct pages table =
+        read_pages(path, eng_table_off(super, 0, copy), n * sizeof(struct eng_segment_row));
+    struct pages page = read_pages(path, eng_header_off(0, copy), ENG_PAGE);
+    struct eng_segment_row *rows = (struct eng_segment_row *)(void *)table.bytes;
+    struct eng_stripe_header *header = (struct eng_stripe_header *)(void *)page.bytes;
+
+    for (uint32_t i = 0; i < n; i++)
+        if (test_rng_below(rng, 3) == 0)
+            rows[i].successor = (uint32_t)test_rng_below(rng, n);
+    header->table_crc = eng_segment_table_crc(rows, n);
+    eng_stripe_header_seal(header);
+    write_pages(path, &table);
+    write_pages(path, &page);
+    free(table.bytes);
+    free(page.bytes);
+}
+
+TEST(inv_E48_rings_are_whole_whatever_the_table_says)
+{
+    struct opening o;
+    struct test_rng rng = {test_seed()};
+
+    opening_init(&o, test_path("data"));
+    struct eng_store *store = open_ok(&o);
+    for (uint32_t i = 0; i < 300; i++)
+        object_put(store, i, 1, fixed_len(i, 1));
+    struct eng_superblock super = store->super;
+    CHECK_OK(eng_store_close(store, true));
+    for (int round = 0; round < 10; round++) {
+        for (unsigned copy = 0; copy < 2; copy++)
+            scramble_table(test_path("data/volume.gyre"), &super, copy, &rng);
+        store = open_ok(&o);
+        check_store(store, false);
+        for (uint32_t i = 0; i < 300; i++)
+            CHECK_EQ_INT(object_version(store, i, fixed_len), 1);
+        CHECK_OK(eng_store_close(store, round % 2 == 0));
+    }
+    store = open_ok(&o);
+    for (uint32_t i = 0; i < 1500; i++)
+        object_put(store, i, 2, fixed_len(i, 2));
+    check_store(store, false);
+    CHECK_OK(eng_store_close(store, true));
+    opening_fini(&o);
 }
