@@ -207,10 +207,10 @@ static bool take_continuation(struct srv_conn *conn, const h2o_http2_frame_t *fr
 {
     struct srv_h2 *h2 = conn->h2;
     h2->block_bytes += frame->length;
-    if (h2->block_bytes > HEADERS_MAX || !charge(conn)) {
-        srv_conn_shutdown(conn);
+    if (h2->block_bytes > HEADERS_MAX)
+        srv_conn_condemn(conn);
+    if (conn->is_condemned || !charge(conn))
         return false;
-    }
     pass(conn, conn->rest, FRAME_HEAD + frame->length);
     return (frame->flags & H2O_HTTP2_FRAME_FLAG_END_HEADERS) == 0 || end_block(conn);
 }
@@ -321,7 +321,6 @@ static void filter(struct srv_conn *conn)
     if (conn->is_condemned)
         conn->rest_len = 0;
     srv_conn_settle(conn);
-    srv_h2_body_relieve(conn);
 }
 
 static void on_readable(h2o_socket_t *sock, const char *err)

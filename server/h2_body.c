@@ -196,16 +196,6 @@ struct srv_h2_body *srv_h2_body_create(struct srv_conn *conn, uint32_t stream)
     return body;
 }
 
-void srv_h2_body_relieve(struct srv_conn *conn)
-{
-    struct srv_h2_body *next;
-    for (struct srv_h2_body *body = conn->h2->bodies; body != NULL; body = next) {
-        next = body->next;
-        if (conn->h2->held >= HELD_MUCH)
-            pump(conn, body);
-    }
-}
-
 void srv_gate_h2_want(struct srv_exchange *ex)
 {
     struct srv_h2_body *body = ex->in.h2;

@@ -85,6 +85,3 @@ void srv_h2_body_keep(struct srv_conn *conn, const char *bytes, size_t n);
 
 /* The stream has ended; NULL is allowed. */
 void srv_h2_body_end(struct srv_conn *conn, struct srv_h2_body *body);
-
-/* Hands over buffers that are not full, where the connection holds much. */
-void srv_h2_body_relieve(struct srv_conn *conn);

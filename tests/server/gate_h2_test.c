@@ -12,7 +12,6 @@ static void open_fixture(void)
 {
     fixture_init(&fixture);
     fixture.config.n_threads = 1;
-    fixture.config.body_timeout_ms = 300;
     fixture_open(&fixture);
 }
 
@@ -227,13 +226,13 @@ TEST(a_body_nobody_reads_is_held_within_the_window_and_given_back)
     CHECK(h2_wait(fd, 1, &answer));
     CHECK_EQ_STR(answer.text, "late\n");
     uint64_t window = answer.window;
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 130; i++) {
         h2_frame(&out, H2_DATA, 0, 1, bytes, FRAME); /* nobody's any more */
         CHECK(h2_flush(fd, &out));
     }
     check_alive(fd, 3);
     window += answer.window;
-    CHECK_MSG(window >= (7u << 20) && window <= (9u << 20), "window grew by %llu",
+    CHECK_MSG(window >= 18u << 19 && window <= 20u << 19, "window grew by %llu",
               (unsigned long long)window);
     CHECK_EQ_U64(srv_buf_pool_used_bytes(srv_front_buf_pool(fixture.front)), 0);
     close(fd);
@@ -275,6 +274,7 @@ TEST(many_slow_bodies_do_not_starve_each_other)
             while (window < PART && h2_next(fd, &frame)) {
                 memset(&answer, 0, sizeof answer);
                 h2_take(&frame, 0, &answer);
+                CHECK_MSG(frame.type != H2_HEADERS, "stream %u was given up", frame.stream);
                 window += (int64_t)answer.window;
             }
             CHECK_MSG(window >= PART, "stuck at part %d of stream %u", part, i);
@@ -284,9 +284,57 @@ TEST(many_slow_bodies_do_not_starve_each_other)
         }
     }
     int ended = 0;
-    while (ended < STREAMS && h2_next(fd, &frame))
+    while (ended < STREAMS && h2_next(fd, &frame)) {
         ended += frame.type == H2_DATA && (frame.flags & H2_END_STREAM) != 0;
+        CHECK(frame.type != H2_HEADERS || h2_status(&frame) == 200);
+    }
     CHECK_EQ_INT(ended, STREAMS);
+    close(fd);
+    fixture_close(&fixture);
+}
+
+static void start_wide(void *data, struct srv_exchange *ex)
+{
+    static char values[20][400]; /* all different, so that no table makes them shorter */
+    struct srv_field fields[20];
+    const struct srv_request *req = srv_exchange_request(ex);
+    if (req->path.len != 5 || memcmp(req->path.base, "/wide", 5) != 0) {
+        fixture_start(data, ex);
+        return;
+    }
+    for (int i = 0; i < 20; i++) {
+        memset(values[i], '~', sizeof values[i]);
+        values[i][0] = (char)('a' + i);
+        fields[i] = (struct srv_field){{"x-wide", 6}, {values[i], sizeof values[i]}};
+    }
+    struct srv_response response = {.status = 200, .fields = fields, .n_fields = 20};
+    srv_respond(ex, &response, NULL);
+}
+
+/* With half a mebibyte queued libh2o stops reading, and later starts again by itself. */
+TEST(bodies_still_pass_by_libh2o_after_it_has_stopped_reading)
+{
+    static char bytes[16000];
+    fixture_init(&fixture);
+    fixture.config.n_threads = 1;
+    fixture.handler.start = start_wide;
+    fixture_open(&fixture);
+    int small = 65536, fd = connect_h2();
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    for (uint32_t round = 0; round < 6; round++) {
+        for (uint32_t i = 0; i < 90; i++)
+            h2_request(&out, round * 200 + 2 * i + 1, "GET", "/wide", NULL, true);
+        CHECK(h2_flush(fd, &out));
+        usleep(50000);
+        uint32_t stream = round * 200 + 199;
+        h2_request(&out, stream, "PUT", "/count", NULL, false);
+        for (int i = 0; i < 3; i++)
+            h2_frame(&out, H2_DATA, i == 2 ? H2_END_STREAM : 0, stream, bytes, sizeof bytes);
+        CHECK(h2_flush(fd, &out));
+        CHECK_MSG(h2_wait(fd, stream, &answer), "round %u: closed", round);
+        CHECK_MSG(strncmp(answer.text, "48000 ", 6) == 0, "round %u: reset %d, %s", round,
+                  answer.reset, answer.text);
+    }
     close(fd);
     fixture_close(&fixture);
 }
@@ -353,12 +401,6 @@ static void put_ping(uint32_t stream)
     h2_frame(&out, H2_PING, 0, 0, "12345678", 8);
 }
 
-static void put_settings(uint32_t stream)
-{
-    (void)stream;
-    h2_frame(&out, H2_SETTINGS, 0, 0, "", 0);
-}
-
 static void put_unknown(uint32_t stream)
 {
     h2_frame(&out, 0xfa, 0xff, stream, "whatever", 8);
@@ -372,7 +414,6 @@ TEST(floods_cost_the_connection_and_little_work)
     n = flood(put_made_you_reset);
     CHECK_MSG(n <= 201, "%llu requests", (unsigned long long)n);
     CHECK_EQ_U64(flood(put_ping), 0);
-    CHECK_EQ_U64(flood(put_settings), 0);
     CHECK_EQ_U64(flood(put_unknown), 0);
     int fd = connect_h2();
     check_alive(fd, 1);
@@ -390,6 +431,9 @@ TEST(endless_header_blocks_are_cut)
     for (int i = 0; i < 50 && h2_flush(fd, &out); i++)
         h2_frame(&out, H2_CONTINUATION, 0, 1, bytes, sizeof bytes);
     CHECK(h2_wait_end(fd, &goaway));
+    struct srv_front_stats stats;
+    srv_front_stats(fixture.front, &stats);
+    CHECK_EQ_U64(stats.connections_condemned, 1);
     close(fd);
     fixture_close(&fixture);
 }
