@@ -113,7 +113,7 @@ static void check_alone(struct pass *pass, const struct eng_known_doc *known, ui
         if (memcmp(other.doc.key, known->doc.key, sizeof other.doc.key) == 0 &&
             other.doc.pool == known->doc.pool &&
             (other.doc.type == ENG_PART) == (known->doc.type == ENG_PART))
-            eng_check_violated(pass->c, pass->view.stripe, "E1",
+            eng_check_violated(pass->c, pass->view.stripe, "E49",
                                "slots %" PRIu32 " and %" PRIu32 " hold the same key", slot,
                                at->slot);
     }
@@ -139,7 +139,7 @@ static gyre_err check_document(struct pass *pass, const struct row *row, uint64_
         return GYRE_OK;
     }
     if (row->offset < *end)
-        eng_check_violated(c, stripe, "E7",
+        eng_check_violated(c, stripe, "E6",
                            "the document at unit %" PRIu64 " begins before the one before it ends",
                            row->offset);
     if (stripe->slots[row->slot].units < known.units)

@@ -118,6 +118,8 @@ static gyre_err check_extents(struct eng_checking *c, const struct eng_stripe *s
     struct extent *extents =
         malloc((ENG_MAX_POOLS * ENG_RUNS + ENG_RESERVATIONS) * sizeof *extents);
 
+    uint64_t reserved = 0;
+
     if (extents == NULL)
         return GYRE_NO_MEMORY;
     size_t n = collect_extents(stripe, extents);
@@ -127,7 +129,7 @@ static gyre_err check_extents(struct eng_checking *c, const struct eng_stripe *s
         const struct extent *at = &extents[i];
         if (at->start >= at->end || at->end > stripe->area_bytes >> ENG_UNIT_SHIFT ||
             at->start % ENG_PAGE_UNITS != 0)
-            eng_check_violated(c, stripe, "E6", "a run or reservation from %" PRIu64 " to %" PRIu64,
+            eng_check_violated(c, stripe, "E7", "a run or reservation from %" PRIu64 " to %" PRIu64,
                                at->start, at->end);
         else if (stripe->rt->segments[eng_segment_of(stripe, at->start)].state != ENG_SEGMENT_RING)
             eng_check_violated(c, stripe, "E6",
@@ -137,11 +139,15 @@ static gyre_err check_extents(struct eng_checking *c, const struct eng_stripe *s
             eng_check_violated(c, stripe, "E6", "the clean run at %" PRIu64 " holds a document",
                                at->start);
         if (i + 1 < n && at->end > extents[i + 1].start)
-            eng_check_violated(c, stripe, "E7",
+            eng_check_violated(c, stripe, "E6",
                                "runs or reservations at %" PRIu64 " and %" PRIu64 " overlap",
                                at->start, extents[i + 1].start);
     }
+    for (size_t i = 0; i < n; i++)
+        reserved += extents[i].is_run ? 0 : extents[i].end - extents[i].start;
     free(extents);
+    if (reserved != atomic_load_explicit(&stripe->rt->reserved_units, memory_order_relaxed))
+        eng_check_violated(c, stripe, "E8", "%" PRIu64 " units are reserved", reserved);
     return GYRE_OK;
 }
 
@@ -184,7 +190,7 @@ static void check_buckets(struct eng_checking *c, const struct eng_stripe *strip
 {
     for (uint32_t b = 0; b < stripe->n_buckets; b++) {
         if ((atomic_load_explicit(&stripe->buckets[b].ctl, memory_order_relaxed) & 1) != 0)
-            eng_check_violated(c, stripe, "E2", "bucket %" PRIu32 " is half written", b);
+            eng_check_violated(c, stripe, "E1", "bucket %" PRIu32 " is half written", b);
         for (uint32_t i = 0; i < ENG_BUCKET_ENTRIES; i++) {
             uint32_t slot = b * ENG_BUCKET_ENTRIES + i;
             if (eng_directory_entry(stripe, slot) != 0 && (seen[slot / 64] >> (slot % 64) & 1) == 0)

@@ -94,9 +94,15 @@ gyre_err eng_store_close(struct eng_store *store, bool clean)
  * the file that was noted. */
 static void remove_stale_runtime(const struct eng_lock_note *note)
 {
+    const char *name = strrchr(note->rt_path, '/');
     struct stat status;
 
-    if (note->rt_path[0] == '/' && lstat(note->rt_path, &status) == 0 && S_ISREG(status.st_mode) &&
+    /* The note is a file anybody may have written: nothing but a runtime segment is removed for it.
+     */
+    if (note->rt_path[0] != '/' || strncmp(name, "/gyre-", 6) != 0 || strlen(name) < 9 ||
+        strcmp(name + strlen(name) - 3, ".rt") != 0)
+        return;
+    if (lstat(note->rt_path, &status) == 0 && S_ISREG(status.st_mode) &&
         status.st_dev == note->rt_dev && status.st_ino == note->rt_ino)
         unlink(note->rt_path);
 }

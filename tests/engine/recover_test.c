@@ -468,3 +468,36 @@ TEST(inv_E48_rings_are_whole_whatever_the_table_says)
     CHECK_OK(eng_store_close(store, true));
     opening_fini(&o);
 }
+
+/* A deleted key put again, with the page of its first entry older than that of its second. */
+TEST(inv_E49_of_two_entries_of_a_key_the_newer_stays)
+{
+    struct opening o;
+    struct opening copy;
+
+    opening_init(&o, test_path("data"));
+    opening_init(&copy, test_path("copy"));
+    struct eng_store *store = open_ok(&o);
+    object_put(store, 3, 1, len_of(3, 1));
+    CHECK_OK(eng_sync_store(store, false));
+    struct pages before = read_directory(store);
+    CHECK_OK(object_delete(store, 3, false));
+    object_put(store, 3, 2, len_of(3, 2));
+    struct pages after = read_directory(store);
+    const uint64_t *old = (const void *)before.bytes;
+    uint64_t *new = (void *)after.bytes;
+    for (size_t i = 0; i < after.len / 8; i++)
+        if (i % 8 != 0 && old[i] != 0)
+            new[i == 1 ? 2 : i - 1] = old[i];
+    copy_files(o.dirs[0].path, copy.dirs[0].path);
+    write_pages(test_path("copy/volume.gyre"), &after);
+    struct eng_store *again = open_ok(&copy);
+    CHECK_EQ_INT(object_version(again, 3, len_of), 2);
+    CHECK_EQ_U64(check_store(again, false).documents, 1);
+    CHECK_OK(eng_store_close(again, true));
+    CHECK_OK(eng_store_close(store, true));
+    free(before.bytes);
+    free(after.bytes);
+    opening_fini(&o);
+    opening_fini(&copy);
+}
