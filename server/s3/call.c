@@ -95,9 +95,9 @@ void srv_s3_fail_with(const struct srv_s3_call *call, enum srv_s3_code code, con
 
 void srv_s3_fail_condition(const struct srv_s3_call *call, const char *field)
 {
-    struct srv_s3_detail detail = {"Condition", srv_s3_str(field)};
+    struct srv_s3_detail detail = {"Condition", srv_s3_str(field != NULL ? field : "")};
     struct srv_s3_head head;
 
     srv_s3_head_init(&head, call);
-    srv_s3_fail_with(call, SRV_S3_PRECONDITION_FAILED, NULL, &head, &detail, 1);
+    srv_s3_fail_with(call, SRV_S3_PRECONDITION_FAILED, NULL, &head, &detail, field != NULL);
 }

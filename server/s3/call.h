@@ -82,5 +82,6 @@ void srv_s3_fail_with(const struct srv_s3_call *call, enum srv_s3_code code, con
                       struct srv_s3_head *head, const struct srv_s3_detail *details,
                       size_t n_details);
 
-/* A condition of the request does not hold; `field` is the one that says so. */
+/* A condition of the request does not hold; `field` is the one that says so, NULL if that is
+ * unknown. */
 void srv_s3_fail_condition(const struct srv_s3_call *call, const char *field);

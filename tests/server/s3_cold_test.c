@@ -45,11 +45,21 @@ void gyre_put_abort(struct gyre_put **p)
     CHECK(*p == NULL);
 }
 
+static int changes_left; /* how often another request comes in between */
+static int deletions;
+
 gyre_err gyre_delete(struct gyre_store *store, const struct gyre_key *key,
                      enum gyre_condition condition, uint64_t if_serial, unsigned flags)
 {
-    (void)store, (void)key, (void)condition, (void)if_serial, (void)flags;
-    return GYRE_NOT_FOUND;
+    struct object *object = find_object(store, key);
+    CHECK(condition == GYRE_IF_SERIAL && if_serial == object->info.serial && flags == 0);
+    deletions++;
+    if (changes_left-- > 0) {
+        object->info.serial = ++store->serial;
+        return GYRE_CHANGED;
+    }
+    object->is_dead = true;
+    return GYRE_OK;
 }
 
 gyre_err gyre_exists(struct gyre_store *store, const struct gyre_key *key, uint32_t now,
@@ -266,4 +276,25 @@ TEST(errors_of_the_store_are_answered_as_what_they_are)
     }
     the_store.get_err = GYRE_OK;
     cold_fini(&c);
+}
+
+TEST(inv_S3_a_conditional_deletion_is_judged_anew_when_the_object_changed)
+{
+    static const struct {
+        int changes, status, deletions;
+    } rows[] = {{0, 204, 1}, {2, 204, 3}, {1000, 409, 8}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct cold c;
+        struct srv_exchange ex;
+        cold_init(&c, SHORT);
+        changes_left = rows[i].changes;
+        deletions = 0;
+        request(&c, &ex, SRV_DELETE, "/bucket/k");
+        fake_field(&ex, "if-match", "*");
+        CHECK_EQ_INT(finish(&c, &ex), rows[i].status);
+        CHECK_EQ_INT(deletions, rows[i].deletions);
+        fake_fini(&ex);
+        cold_fini(&c);
+    }
 }
