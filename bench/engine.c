@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gyre.h"
+#include "api/gyre.h"
 #ifdef GYRE_HAVE_LMDB
 #include <lmdb.h>
 #endif

@@ -265,9 +265,8 @@ gyre_err eng_geometry_make(const struct eng_geometry_want *want, struct eng_supe
      * stays within bounds. */
     TRY(count_segments(want, &shares, 0, &super, why, why_size));
     lay_out(&super);
-    TRY(count_segments(want, &shares,
-                       super.volume_bytes + eng_runtime_bytes(&super), &super,
-                       why, why_size));
+    TRY(count_segments(want, &shares, super.volume_bytes + eng_runtime_bytes(&super), &super, why,
+                       why_size));
     lay_out(&super);
     *super_out = super;
 out:
