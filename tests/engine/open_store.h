@@ -63,3 +63,60 @@ static inline void open_refused(struct opening *o, gyre_err expected, const char
     CHECK_MSG(strchr(o->message, '\n') == NULL && strchr(o->message, ':') != NULL,
               "not one sentence: %s", o->message);
 }
+
+/* ---- Files ---- */
+
+static inline char *in_dir(const char *dir, const char *name)
+{
+    static char paths[4][600];
+    static unsigned turn;
+    char *path = paths[turn++ % 4];
+
+    snprintf(path, sizeof paths[0], "%s/%s", dir, name);
+    return path;
+}
+
+static inline void make_and_close(struct opening *o)
+{
+    CHECK_OK(eng_store_close(open_ok(o), true));
+}
+
+static inline void change_byte(const char *path, uint64_t off, uint8_t mask)
+{
+    int fd = open(path, O_RDWR);
+    uint8_t byte;
+
+    CHECK(fd >= 0);
+    CHECK(pread(fd, &byte, 1, (off_t)off) == 1);
+    byte ^= mask;
+    CHECK(pwrite(fd, &byte, 1, (off_t)off) == 1);
+    close(fd);
+}
+
+static inline uint64_t size_of(const char *path)
+{
+    struct stat status;
+
+    CHECK(stat(path, &status) == 0);
+    return (uint64_t)status.st_size;
+}
+
+static inline bool exists(const char *path)
+{
+    struct stat status;
+
+    return lstat(path, &status) == 0;
+}
+
+/* Disk space of everything in a directory. */
+static inline uint64_t disk_space(const char *dir)
+{
+    char command[700];
+    unsigned long long kib = 0;
+
+    snprintf(command, sizeof command, "du -sk %s", dir);
+    FILE *pipe = popen(command, "r");
+    CHECK(pipe != NULL && fscanf(pipe, "%llu", &kib) == 1);
+    pclose(pipe);
+    return kib << 10;
+}
