@@ -182,7 +182,7 @@ def main():
     options = parser.parse_args()
     missing = [tool for tool in ("wrk", "h2load", "nginx", "openssl", "taskset") if not shutil.which(tool)]
     if missing:
-        sys.exit(f"bench: {', '.join(missing)} not found; tests/run installs what is needed")
+        sys.exit(f"bench: {', '.join(missing)} not found; bench/http.sh installs what is needed")
     folder, peers = pathlib.Path(tempfile.mkdtemp(prefix="gyre-bench-")), []
     try:
         peers = [start_nginx(folder)]
