@@ -121,16 +121,52 @@ static bool has_new(const struct eng_recovering *r, uint32_t segment)
     return r->seen[segment].announced && r->seen[segment].oldest_new != UINT64_MAX;
 }
 
-/* The ring went round since the header was written: the newest document is the best witness left.
- */
+/* Where the segment's documents with serials above `threshold` end, in units; 0 if it has none. */
+static uint64_t recent_end(const struct eng_recovering *r, uint32_t segment, uint64_t threshold)
+{
+    const struct eng_stripe *stripe = r->stripe;
+    uint64_t per_segment = stripe->segment_units / (ENG_GRANULE / ENG_UNIT);
+    uint64_t end = 0;
+
+    for (uint64_t g = segment * per_segment; g < (segment + 1) * per_segment; g++) {
+        uint32_t slot = eng_granule_first_locked(stripe, g);
+        for (; slot != ENG_NO_SLOT; slot = eng_granule_next_locked(stripe, slot)) {
+            struct eng_known_doc known;
+            uint64_t offset = eng_entry_offset(eng_directory_entry(stripe, slot));
+            if (eng_known_doc_read(r, offset, &known) && known.doc.serial > threshold &&
+                offset + known.units > end)
+                end = offset + known.units;
+        }
+    }
+    return end;
+}
+
+/* The ring went round since the header's serial, so every segment has documents newer than it.
+ * Those at the frontier are from just now before it and from a lap ago behind it: half a lap tells
+ * them apart. The newest one alone would not do, for a small document may lie in a slab that others
+ * have passed. */
 static struct place behind_newest(const struct eng_recovering *r, const struct sequence *seq)
 {
-    uint32_t best = seq->at[0];
+    uint32_t best = 0;
+    uint64_t oldest = UINT64_MAX;
 
-    for (uint32_t i = 1; i < seq->n; i++)
-        if (r->seen[seq->at[i]].newest > r->seen[best].newest)
-            best = seq->at[i];
-    return (struct place){best, r->seen[best].newest_end};
+    for (uint32_t i = 0; i < seq->n; i++) {
+        const struct eng_segment_seen *seen = &r->seen[seq->at[i]];
+        if (seen->newest > r->seen[seq->at[best]].newest)
+            best = i;
+        oldest = seen->oldest_new < oldest ? seen->oldest_new : oldest;
+    }
+    const struct eng_segment_seen *newest = &r->seen[seq->at[best]];
+    uint64_t threshold = newest->newest - (newest->newest - oldest) / 2;
+    struct place frontier = {seq->at[best], newest->newest_end};
+    for (uint32_t i = 0; i < seq->n; i++) {
+        uint32_t segment = seq->at[(best + i) % seq->n];
+        uint64_t end = recent_end(r, segment, threshold);
+        if (end == 0)
+            break;
+        frontier = (struct place){segment, end};
+    }
+    return frontier;
 }
 
 static struct place find_frontier(struct eng_recovering *r, uint8_t pool,
