@@ -51,7 +51,7 @@ void srv_front_config_init(struct srv_front_config *config)
         .head_timeout_ms = 10000,
         .idle_timeout_ms = 60000,
         .body_timeout_ms = 30000,
-        .send_timeout_ms = 120000,
+        .send_timeout_ms = 600000,
         .drain_timeout_ms = 30000,
     };
 }

@@ -49,8 +49,10 @@ struct srv_front_config {
     uint64_t head_timeout_ms;      /* an HTTP/1 head, from its first byte to its last */
     uint64_t idle_timeout_ms;      /* a connection without a request */
     uint64_t body_timeout_ms;      /* no byte of an expected body */
-    uint64_t send_timeout_ms;      /* no byte of a response acknowledged by the client's kernel */
-    uint64_t drain_timeout_ms;     /* requests that are still running after the first signal */
+    /* No byte of a response acknowledged by the client's kernel. A client that reads 1 KiB/s out of
+     * a large kernel buffer makes it answer only every few minutes, so this must not be short. */
+    uint64_t send_timeout_ms;
+    uint64_t drain_timeout_ms; /* requests that are still running after the first signal */
 };
 
 struct srv_front_stats {

@@ -5,6 +5,7 @@
 
 #include <h2o/http2_internal.h>
 
+#include "server/check.h"
 #include "server/h2_body.h"
 #include "server/conn.h"
 #include "server/gates.h"
@@ -46,14 +47,21 @@ void srv_gate_h2_check(struct srv_conn *conn)
         srv_conn_queue_after(conn);
 }
 
-/* Lets libh2o see what has been passed. False when it has closed the connection. */
+/* Whether libh2o takes input. It does not while much output is queued; nor once it has closed a
+ * connection whose TLS has yet to say goodbye, and then nothing of it may be touched. */
+static bool is_open(const struct srv_conn *conn)
+{
+    return conn->sock != NULL && conn->sock->_cb.read != NULL;
+}
+
+/* Lets libh2o see what has been passed. False when it takes no more for now, or ever. */
 static bool flush(struct srv_conn *conn)
 {
-    if (conn->sock->input->size == 0)
-        return true;
-    conn->h2o_read(conn->sock, NULL);
-    srv_gate_h2_check(conn);
-    return conn->sock != NULL;
+    if (conn->sock->input->size > 0) {
+        conn->h2o_read(conn->sock, NULL);
+        srv_gate_h2_check(conn);
+    }
+    return is_open(conn);
 }
 
 /* Passes a frame that libh2o answers by closing the connection: `type` of `stream` without the
@@ -159,36 +167,33 @@ static bool end_block(struct srv_conn *conn)
 
 /* Fields after a body. libh2o believes the stream to have ended long ago, but its decompressor must
  * see them. */
-static bool take_trailers(struct srv_conn *conn, struct srv_h2_body *body, h2o_http2_frame_t *frame)
+static void take_trailers(struct srv_conn *conn, struct srv_h2_body *body,
+                          const h2o_http2_frame_t *frame)
 {
     h2o_http2_conn_t *h2o = conn->sock->data;
     h2o_http2_headers_payload_t payload;
     const char *why = NULL;
     size_t length = 0;
-    if (!flush(conn))
-        return false;
-    frame->payload = (const uint8_t *)conn->rest + FRAME_HEAD;
     if (h2o_http2_decode_headers_payload(&payload, frame, &why) != 0 ||
         h2o_hpack_parse_headers(body->ex->req, &h2o->_input_header_table, payload.headers,
-                                payload.headers_len, NULL, &length, NULL, &why) != 0) {
+                                payload.headers_len, NULL, &length, NULL, &why) != 0)
         srv_conn_shutdown(conn);
-        return false;
-    }
-    srv_h2_body_end(conn, body);
-    return true;
+    else
+        srv_h2_body_end(conn, body);
 }
 
-/* A whole HEADERS frame at the start of the rest. */
-static bool take_headers(struct srv_conn *conn, h2o_http2_frame_t *frame)
+static bool take_headers(struct srv_conn *conn, const char *bytes, const h2o_http2_frame_t *frame)
 {
     const uint8_t complete = H2O_HTTP2_FRAME_FLAG_END_HEADERS | H2O_HTTP2_FRAME_FLAG_END_STREAM;
     struct srv_h2 *h2 = conn->h2;
     char head[FRAME_HEAD];
-    memcpy(head, conn->rest, sizeof head);
+    memcpy(head, bytes, sizeof head);
     struct srv_h2_body *open = srv_h2_body_find(h2, frame->stream_id);
     if (open != NULL && open->ex != NULL && !open->is_ended &&
-        (frame->flags & complete) == complete)
-        return take_trailers(conn, open, frame);
+        (frame->flags & complete) == complete) {
+        take_trailers(conn, open, frame);
+        return true;
+    }
     if (frame->stream_id % 2 == 1 && frame->stream_id > h2->max_stream) {
         h2->max_stream = frame->stream_id;
         if ((frame->flags & H2O_HTTP2_FRAME_FLAG_END_STREAM) == 0) {
@@ -197,13 +202,14 @@ static bool take_headers(struct srv_conn *conn, h2o_http2_frame_t *frame)
         }
     }
     pass(conn, head, sizeof head);
-    pass(conn, conn->rest + FRAME_HEAD, frame->length);
+    pass(conn, bytes + FRAME_HEAD, frame->length);
     h2->is_in_block = true;
     h2->block_bytes = frame->length;
     return (frame->flags & H2O_HTTP2_FRAME_FLAG_END_HEADERS) == 0 || end_block(conn);
 }
 
-static bool take_continuation(struct srv_conn *conn, const h2o_http2_frame_t *frame)
+static bool take_continuation(struct srv_conn *conn, const char *bytes,
+                              const h2o_http2_frame_t *frame)
 {
     struct srv_h2 *h2 = conn->h2;
     h2->block_bytes += frame->length;
@@ -211,41 +217,41 @@ static bool take_continuation(struct srv_conn *conn, const h2o_http2_frame_t *fr
         srv_conn_condemn(conn);
     if (conn->is_condemned || !charge(conn))
         return false;
-    pass(conn, conn->rest, FRAME_HEAD + frame->length);
+    pass(conn, bytes, FRAME_HEAD + frame->length);
     return (frame->flags & H2O_HTTP2_FRAME_FLAG_END_HEADERS) == 0 || end_block(conn);
 }
 
-/* A whole frame other than DATA at the start of the rest; false when the connection is over. */
-static bool take_frame(struct srv_conn *conn, h2o_http2_frame_t *frame)
+/* A whole frame other than DATA at the start of the rest; false when no more can be taken now. */
+static bool take_frame(struct srv_conn *conn, const h2o_http2_frame_t *frame)
 {
-    bool goes_on = true;
+    const char *bytes = conn->rest;
     if (conn->h2->is_in_block && frame->type != H2O_HTTP2_FRAME_TYPE_CONTINUATION) {
-        pass_broken(conn, conn->rest);
+        pass_broken(conn, bytes);
         return false;
     }
+    /* Fields of an open stream are trailers, unless what is on the way to libh2o ends it. */
+    bool may_trail = frame->type == H2O_HTTP2_FRAME_TYPE_HEADERS &&
+                     srv_h2_body_find(conn->h2, frame->stream_id) != NULL;
+    if (may_trail && !flush(conn))
+        return false;
+    srv_conn_consume(conn, FRAME_HEAD + frame->length);
     switch (frame->type) {
-    case H2O_HTTP2_FRAME_TYPE_HEADERS: goes_on = take_headers(conn, frame); break;
-    case H2O_HTTP2_FRAME_TYPE_CONTINUATION: goes_on = take_continuation(conn, frame); break;
-    case H2O_HTTP2_FRAME_TYPE_WINDOW_UPDATE:
-        pass(conn, conn->rest, FRAME_HEAD + frame->length);
-        break;
+    case H2O_HTTP2_FRAME_TYPE_HEADERS: return take_headers(conn, bytes, frame);
+    case H2O_HTTP2_FRAME_TYPE_CONTINUATION: return take_continuation(conn, bytes, frame);
+    case H2O_HTTP2_FRAME_TYPE_WINDOW_UPDATE: break;
     case H2O_HTTP2_FRAME_TYPE_PRIORITY:
     case H2O_HTTP2_FRAME_TYPE_RST_STREAM:
     case H2O_HTTP2_FRAME_TYPE_SETTINGS:
     case H2O_HTTP2_FRAME_TYPE_PUSH_PROMISE:
     case H2O_HTTP2_FRAME_TYPE_PING:
     case H2O_HTTP2_FRAME_TYPE_GOAWAY:
-        goes_on = charge(conn);
-        if (goes_on)
-            pass(conn, conn->rest, FRAME_HEAD + frame->length);
+        if (!charge(conn))
+            return false;
         break;
-    default:
-        goes_on = charge(conn); /* unknown ones are to be ignored; libh2o would do so on stderr */
-        break;
+    default: return charge(conn); /* to be ignored; libh2o would do so on stderr */
     }
-    if (goes_on)
-        srv_conn_consume(conn, FRAME_HEAD + frame->length);
-    return goes_on;
+    pass(conn, bytes, FRAME_HEAD + frame->length);
+    return true;
 }
 
 /* Takes what it can from the rest; false when more must come first, or the connection is over. */
@@ -272,6 +278,7 @@ static bool take_one(struct srv_conn *conn)
         return false;
     h2o_http2_frame_t frame = {
         .length = (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2],
+        .payload = head + FRAME_HEAD,
         .type = head[3],
         .flags = head[4],
         .stream_id =
@@ -314,13 +321,14 @@ static bool receive(struct srv_conn *conn)
 
 static void filter(struct srv_conn *conn)
 {
-    while (conn->sock != NULL && conn->rest_len > 0 && !conn->is_condemned && take_one(conn))
+    while (is_open(conn) && conn->rest_len > 0 && !conn->is_condemned && take_one(conn))
         ;
-    if (conn->sock == NULL || !flush(conn))
-        return;
+    if (is_open(conn))
+        flush(conn);
     if (conn->is_condemned)
         conn->rest_len = 0;
-    srv_conn_settle(conn);
+    if (conn->sock != NULL)
+        srv_conn_settle(conn);
 }
 
 static void on_readable(h2o_socket_t *sock, const char *err)
@@ -378,22 +386,34 @@ static bool emit(struct srv_conn *conn, h2o_http2_conn_t *h2o)
     return h2o->_write.buf->size != before;
 }
 
-/* Puts the gate back where libh2o has read by itself, and writes. */
+/* Puts the gate back where libh2o has read by itself, takes up what had to wait, and writes. */
 static enum srv_after after(struct srv_conn *conn)
 {
     h2o_socket_t *sock = conn->sock;
+    enum srv_after result = SRV_AFTER_IDLE;
     if (sock->_cb.read == conn->h2o_read)
         sock->_cb.read = on_readable;
-    /* Not reading: either much output is queued, or the connection is on its way out and libh2o
-     * knows it no longer. */
-    if (sock->_cb.read != on_readable)
+    if (is_open(conn) && (conn->rest_len > 0 || sock->input->size > 0)) {
+        filter(conn);
+        result = SRV_AFTER_ACTED;
+    }
+    if (conn->sock == NULL)
+        return result;
+    if (!is_open(conn))
         return SRV_AFTER_AGAIN;
     h2o_http2_conn_t *h2o = sock->data;
+    SRV_CHECK(h2o->sock ==
+              sock); /* else the library is not the one whose header this was built with */
     if (h2o->state < H2O_HTTP2_CONN_STATE_IS_CLOSING && emit(conn, h2o)) {
         h2o_http2_conn_request_write(h2o);
         srv_gate_h2_check(conn);
     }
-    return SRV_AFTER_IDLE;
+    return result;
+}
+
+static void on_refusal_over(h2o_timeout_entry_t *entry)
+{
+    srv_conn_shutdown(H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry));
 }
 
 void srv_gate_h2_start(struct srv_conn *conn)
@@ -407,6 +427,8 @@ void srv_gate_h2_start(struct srv_conn *conn)
     conn->h2o_read = sock->_cb.read;
     conn->after = after;
     sock->_cb.read = on_readable;
+    if (conn->is_refused)
+        srv_conn_set_timer(conn, SRV_TIMEOUT_LINGER, on_refusal_over);
     srv_conn_ref(conn);
     filter(conn);
     srv_conn_unref(conn);
