@@ -1,4 +1,4 @@
-/* The meta pool: found like any object, listed, never evicted, bounded. */
+/* Visiting pools; and the meta pool: found like any object, never evicted, bounded. */
 #include "tests/api/fixture.h"
 
 static gyre_err put_fact(struct gyre_store *store, uint64_t n, uint64_t seed, size_t len)
@@ -103,6 +103,41 @@ TEST(facts_stay_while_objects_come_and_go)
     check_all_seen_once(store, 100);
     for (uint64_t n = 0; n < 100; n++)
         check_object(store, n, n, 200);
+    close_store(store);
+}
+
+static bool visit_object(void *data, const struct gyre_handle *handle)
+{
+    struct seen *seen = data;
+    uint64_t length = gyre_handle_info(handle)->length, n = length % 1000;
+    struct gyre_piece piece;
+    CHECK_EQ_U64(gyre_handle_info(handle)->pool, GYRE_POOL_MAIN);
+    CHECK_ERR(gyre_handle_piece(handle, 0, &piece), GYRE_STATE);
+    seen->times[n]++;
+    return ++seen->total != seen->stop_after;
+}
+
+TEST(each_object_of_the_main_pool_is_visited_once)
+{
+    struct gyre_store *store = open_store();
+    static struct seen seen;
+    CHECK_OK(put_fact(store, 5, 5, 300));
+    for (uint64_t n = 0; n < 200; n++)
+        put_pattern(store, 1000 + n, n, n + (n % 3 == 0 ? 200000 : 1000)); /* the length names it */
+    for (uint64_t n = 0; n < 200; n += 5)
+        put_pattern(store, 1000 + n, n, n + (n % 2 == 0 ? 200000 : 1000)); /* replaced */
+    struct gyre_key gone = key_of(1007);
+    CHECK_OK(gyre_delete(store, &gone, GYRE_ALWAYS, 0, 0));
+    CHECK_OK(gyre_each(store, GYRE_POOL_MAIN, visit_object, &seen));
+    CHECK_EQ_U64(seen.total, 199);
+    for (unsigned n = 0; n < 200; n++)
+        CHECK_EQ_U64(seen.times[n], n != 7);
+    seen = (struct seen){.stop_after = 3};
+    CHECK_OK(gyre_each(store, GYRE_POOL_MAIN, visit_object, &seen));
+    CHECK_EQ_U64(seen.total, 3);
+    CHECK_ERR(gyre_each(store, (enum gyre_pool)2, visit_object, &seen), GYRE_INVALID);
+    CHECK_ERR(gyre_each(store, GYRE_POOL_MAIN, NULL, NULL), GYRE_INVALID);
+    CHECK_ERR(gyre_each(NULL, GYRE_POOL_MAIN, visit_object, &seen), GYRE_INVALID);
     close_store(store);
 }
 
