@@ -95,7 +95,7 @@ struct gyre_options {
     enum gyre_open_mode mode;
     uint64_t segment_bytes;        /* power of two from 1 MiB; 0: chosen from the size */
     uint32_t stripes;              /* 0: chosen from the size */
-    uint32_t average_object_bytes; /* sizes the directory; default 16 KiB */
+    uint32_t average_object_bytes; /* sizes the directory; 0: from the size, 4 to 16 KiB */
     uint32_t sync_interval_ms;     /* default 30000; 0: only on demand */
     uint32_t async_threads; /* for the _async calls, started by the first of them; default 2, at
                                most 64 */

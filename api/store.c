@@ -17,7 +17,6 @@ void gyre_options_init(struct gyre_options *options)
     *options = (struct gyre_options){
         .struct_size = sizeof *options,
         .mode = GYRE_OPEN_OR_CREATE,
-        .average_object_bytes = 16 << 10,
         .sync_interval_ms = 30000,
         .async_threads = 2,
     };

@@ -210,20 +210,28 @@ static uint32_t make_room(struct eng_stripe *stripe, uint32_t bucket)
     return ENG_NO_SLOT;
 }
 
-/* The coldest of both buckets' entries that may go. */
-static uint32_t choose_displaced(const struct eng_stripe *stripe, const struct eng_place *place)
+/* The coldest of both buckets' entries that may go; among equals the oldest, which lies farthest
+ * behind the newcomer in the log, as the hand would choose. */
+static uint32_t choose_displaced(const struct eng_stripe *stripe, const struct eng_place *place,
+                                 uint64_t newcomer)
 {
+    uint64_t area_units = stripe->area_bytes >> ENG_UNIT_SHIFT;
+    uint64_t now = eng_entry_offset(newcomer) + area_units;
     uint32_t coldest = ENG_NO_SLOT;
     uint32_t fewest = UINT32_MAX;
+    uint64_t longest = 0;
     for (uint32_t i = 0; i < ENG_CANDIDATES; i++) {
         uint32_t slot =
             place->bucket[i / ENG_BUCKET_ENTRIES] * ENG_BUCKET_ENTRIES + i % ENG_BUCKET_ENTRIES;
-        if (eng_entry_keep(load_entry(stripe, slot)))
+        uint64_t entry = load_entry(stripe, slot);
+        if (eng_entry_keep(entry))
             continue;
         uint32_t hits =
             atomic_load_explicit(&stripe->slots[slot].word, memory_order_relaxed) & ENG_SLOT_HITS;
-        if (hits < fewest) {
+        uint64_t behind = (now - eng_entry_offset(entry)) % area_units;
+        if (hits < fewest || (hits == fewest && behind > longest)) {
             fewest = hits;
+            longest = behind;
             coldest = slot;
         }
     }
@@ -231,7 +239,8 @@ static uint32_t choose_displaced(const struct eng_stripe *stripe, const struct e
 }
 
 /* A slot for a new entry of the place, empty or (then the last resort) to be displaced. */
-static uint32_t find_room(struct eng_stripe *stripe, const struct eng_place *place)
+static uint32_t find_room(struct eng_stripe *stripe, const struct eng_place *place,
+                          uint64_t newcomer)
 {
     unsigned n_free[2];
     uint32_t slots[2];
@@ -243,7 +252,7 @@ static uint32_t find_room(struct eng_stripe *stripe, const struct eng_place *pla
     if (slot == ENG_NO_SLOT)
         slot = make_room(stripe, place->bucket[1]);
     if (slot == ENG_NO_SLOT)
-        slot = choose_displaced(stripe, place);
+        slot = choose_displaced(stripe, place, newcomer);
     return slot;
 }
 
@@ -252,7 +261,7 @@ gyre_err eng_directory_insert_locked(struct eng_stripe *stripe, const struct eng
                                      struct eng_displaced *displaced_out)
 {
     *displaced_out = (struct eng_displaced){.slot = ENG_NO_SLOT};
-    uint32_t slot = find_room(stripe, place);
+    uint32_t slot = find_room(stripe, place, entry);
     if (slot == ENG_NO_SLOT)
         return GYRE_NO_SPACE;
     uint64_t resident = load_entry(stripe, slot);

@@ -13,7 +13,11 @@
 #define MAX_STRIPE_BYTES (UINT64_C(2) << 40) /* 34 bits of offset in units of 128 bytes */
 #define MAX_BUCKETS (UINT32_C(1) << 29)      /* slot numbers stay below 2^32 */
 #define SEGMENTS_WANTED 128
-#define DEFAULT_OBJECT (16u << 10)
+/* The average object when nothing is said: 4 KiB, so that a small store full of small objects is
+ * bounded by its data and not by its directory; in large stores up to 16 KiB, to save memory. */
+#define OBJECT_FEWEST (4u << 10)
+#define OBJECT_MOST (16u << 10)
+#define OBJECTS_WANTED_SHIFT 22
 
 /* ---- Where things lie ---- */
 
@@ -237,6 +241,17 @@ static gyre_err count_segments(const struct eng_geometry_want *want, const struc
     return GYRE_OK;
 }
 
+static uint32_t default_object_bytes(const struct eng_geometry_want *want)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < want->n_dirs; i++)
+        total += want->dir_bytes[i];
+    uint64_t share = total >> OBJECTS_WANTED_SHIFT;
+    return share < OBJECT_FEWEST ? OBJECT_FEWEST
+           : share > OBJECT_MOST ? OBJECT_MOST
+                                 : (uint32_t)share;
+}
+
 gyre_err eng_geometry_make(const struct eng_geometry_want *want, struct eng_superblock *super_out,
                            char *why, size_t why_size)
 {
@@ -249,7 +264,7 @@ gyre_err eng_geometry_make(const struct eng_geometry_want *want, struct eng_supe
     memset(super_out, 0, sizeof *super_out);
     GYRE_CHECK(want->n_dirs >= 1 && want->n_dirs <= ENG_MAX_STRIPES);
     super.average_object_bytes =
-        want->average_object_bytes != 0 ? want->average_object_bytes : DEFAULT_OBJECT;
+        want->average_object_bytes != 0 ? want->average_object_bytes : default_object_bytes(want);
     if (super.average_object_bytes < 512) {
         snprintf(why, why_size, "an average object of %" PRIu32 " bytes is below 512",
                  super.average_object_bytes);

@@ -21,7 +21,7 @@ struct eng_geometry_want {
     uint32_t n_dirs; /* 1..ENG_MAX_STRIPES */
     uint64_t segment_bytes;        /* 0: chosen from the size */
     uint32_t stripes;              /* 0: chosen from the size */
-    uint32_t average_object_bytes; /* 0: 16 KiB */
+    uint32_t average_object_bytes; /* 0: from the size, 4 to 16 KiB */
 };
 
 /* Fills everything in *super_out that follows from the sizes; uuid, seeds, time, generation and

@@ -120,7 +120,6 @@ static bool visit_set(struct srv_options *options, const struct srv_option *opti
 static void set_defaults(struct srv_options *options)
 {
     *options = (struct srv_options){
-        .object_size = 16 << 10,
         .sync_interval = 30000,
         .max_connections = 10000,
         .buffer_budget = UINT64_C(256) << 20,

@@ -139,6 +139,17 @@ TEST(fourteen_keys_of_one_tag_and_bucket_are_all_found)
     CHECK_EQ_U64(atomic_load(&bare.stripe->rt->live_units), 4 * ENG_CANDIDATES);
 }
 
+TEST(of_equally_cold_entries_the_oldest_is_displaced)
+{
+    struct bare bare = bare_create(64, AREA, SEGMENTS);
+    struct eng_place place = wide_place(&bare);
+    struct eng_displaced displaced;
+    for (uint64_t n = 0; n < ENG_CANDIDATES; n++) /* the log goes round: 50 is older than 0 */
+        CHECK_OK(insert(&bare, &place, entry_of(&place, (n * 3 + 50) % 64), &displaced));
+    CHECK_OK(insert(&bare, &place, entry_of(&place, 40), &displaced));
+    CHECK_EQ_U64(displaced.entry, entry_of(&place, 50));
+}
+
 TEST(kept_entries_are_never_displaced)
 {
     struct bare bare = bare_create(64, AREA, SEGMENTS);
