@@ -307,3 +307,41 @@ TEST(inv_E11_a_condition_is_checked_where_it_counts)
     CHECK_ERR(find(play.store, 1, 0, 0, &ref), GYRE_NOT_FOUND);
     close_one(play.store, &o);
 }
+
+/* ---- Writes that fail ---- */
+
+static gyre_err fail_write(void *data, const char *name, bool can_fail)
+{
+    int *failures = data;
+    if (!can_fail || strcmp(name, "place_doc.write.before") != 0 || *failures == 0)
+        return GYRE_OK;
+    --*failures;
+    return GYRE_IO;
+}
+
+TEST(inv_E8_a_write_that_fails_leaves_the_old_object_and_no_reservation)
+{
+    struct opening o;
+    if (!has_steps)
+        test_skip("no steps in this build");
+    struct eng_store *store = open_one(&o);
+    CHECK_OK(put_small(store, &(struct put){.n = 1, .version = 1, .length = 100}, NULL));
+    int failures = 0;
+    struct eng_step_hook hook = {fail_write, &failures};
+    eng_step_install(&hook);
+    static const uint64_t lengths[] = {100, 9000, 60000};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        failures = 1;
+        CHECK_ERR(put_small(store, &(struct put){.n = 1, .version = 2, .length = lengths[i]}, NULL),
+                  GYRE_IO);
+        failures = 1;
+        CHECK_ERR(put_parts(store, &(struct put){.n = 1, .version = 2, .length = 100000}, 70000,
+                            5000, NULL),
+                  GYRE_IO);
+        failures = 1;
+        struct key key = key_of(1);
+        CHECK_ERR(eng_delete(store, 0, key.bytes, ENG_ALWAYS, 0, false), GYRE_IO);
+        expect_version(store, 1);
+    }
+    close_one(store, &o);
+}
