@@ -1,10 +1,13 @@
 #include "engine/runtime.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/bits.h"
@@ -68,6 +71,11 @@ static gyre_err make_file(const struct eng_superblock *super, const char *dir, u
         return GYRE_INVALID;
     TRY(eng_open_regular(AT_FDCWD, rt->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600,
                          &rt->fd));
+    if (flock(rt->fd, LOCK_SH | LOCK_NB) != 0) { /* says that somebody is alive; see sweep */
+        err = eng_err_of_errno(errno);
+        unlink(rt->path);
+        goto out;
+    }
     TRY(eng_fs_space(rt->fd, &free_bytes, &size_bytes));
     if (free_bytes < bytes)
         err = GYRE_DISK_FULL;
@@ -80,6 +88,50 @@ out:
         eng_close(&rt->fd);
     return err;
 }
+
+/* ---- What the dead left behind ---- */
+
+#define SWEEP_AGE_S 60 /* a file this young may be one that is just being made */
+
+static bool is_segment_name(const char *name)
+{
+    size_t len = strlen(name);
+
+    return len > 8 && strncmp(name, "gyre-", 5) == 0 && strcmp(name + len - 3, ".rt") == 0;
+}
+
+/* Whoever uses a segment holds a lock on its file. */
+static bool is_abandoned(int dir_fd, const char *name)
+{
+    struct stat status;
+    bool abandoned = false;
+    int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        (uint64_t)status.st_mtim.tv_sec + SWEEP_AGE_S < eng_clock_real_s())
+        abandoned = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    eng_close(&fd);
+    return abandoned;
+}
+
+/* A store whose process was killed removes its segment at its next opening. Some are never opened
+ * again, and shared memory is the machine's memory. */
+static void sweep(const char *shm_dir)
+{
+    DIR *dir = opendir(shm_dir);
+    const struct dirent *entry;
+
+    if (dir == NULL)
+        return;
+    while ((entry = readdir(dir)) != NULL)
+        if (is_segment_name(entry->d_name) && is_abandoned(dirfd(dir), entry->d_name))
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    closedir(dir);
+}
+
+/* ---- Making one ---- */
 
 static gyre_err init_stripe(const struct eng_superblock *super, struct eng_runtime *rt,
                             uint32_t stripe)
@@ -108,6 +160,8 @@ gyre_err eng_runtime_create(const struct eng_superblock *super, const char *shm_
     uint8_t boot_id[16];
     if (eng_boot_id(boot_id) == GYRE_OK)
         memcpy(head.boot_id, boot_id, sizeof boot_id);
+    if (shm_dir != NULL)
+        sweep(shm_dir);
     if (shm_dir != NULL)
         err = make_file(super, shm_dir, head.bytes, rt_out);
     if (err != GYRE_OK)

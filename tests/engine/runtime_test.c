@@ -2,6 +2,7 @@
 #include "engine/runtime.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -73,4 +74,26 @@ TEST(without_shared_memory_it_lies_beside_the_store)
     eng_runtime_close(&rt, true);
     CHECK(eng_runtime_create(&super, "/nonexistent", "/nonexistent", &rt) != GYRE_OK);
     CHECK(rt.head == NULL && rt.fd == -1);
+}
+
+TEST(segments_of_the_dead_are_swept_and_those_of_the_living_are_not)
+{
+    struct eng_superblock super = make_superblock(UINT64_C(64) << 20, 1);
+    struct eng_runtime alive;
+    struct eng_runtime next;
+    struct stat status;
+    const struct timespec old[2] = {{1000, 0}, {1000, 0}};
+
+    CHECK_OK(eng_runtime_create(&super, test_tmpdir(), test_tmpdir(), &alive));
+    int fd = open(test_path("gyre-00000000-0000000000000000.rt"), O_CREAT | O_WRONLY, 0600);
+    CHECK(fd >= 0 && futimens(fd, old) == 0 && close(fd) == 0);
+    fd = open(test_path("gyre-mine.txt"), O_CREAT | O_WRONLY, 0600);
+    CHECK(fd >= 0 && futimens(fd, old) == 0 && close(fd) == 0);
+    CHECK(futimens(alive.fd, old) == 0);
+    CHECK_OK(eng_runtime_create(&super, test_tmpdir(), test_tmpdir(), &next));
+    CHECK(lstat(test_path("gyre-00000000-0000000000000000.rt"), &status) != 0);
+    CHECK(lstat(test_path("gyre-mine.txt"), &status) == 0);
+    CHECK(lstat(alive.path, &status) == 0 && lstat(next.path, &status) == 0);
+    eng_runtime_close(&alive, true);
+    eng_runtime_close(&next, true);
 }
