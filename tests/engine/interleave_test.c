@@ -123,6 +123,7 @@ TEST(inv_E1_a_moving_entry_is_never_missed_by_a_later_look)
             .at = "directory.bucket.even", .turn = turn, .run = look_for_mover, .data = &crowd};
         install(&other);
         move_mover(&crowd);
+        eng_step_install(NULL);
         CHECK(!crowd.missed);
         CHECK(has(&crowd, &crowd.mover, crowd.mover_entry));
         if (other.met <= turn) {

@@ -1,5 +1,4 @@
-/* Objects whose bytes follow from key and version, so that a reader can tell what it got; and a
- * check that no two owners of log space overlap. */
+/* Objects whose bytes follow from key and version, so that a reader can tell what it got. */
 #pragma once
 
 #include "engine/base/bits.h"
@@ -20,7 +19,7 @@ static inline struct key key_of(uint64_t n)
     return key;
 }
 
-/* What the bytes of version v of key n are: words that say where and what they are. */
+/* What the bytes of a version of key n are made of. */
 static inline uint64_t word_of(uint64_t n, uint64_t version, uint64_t index)
 {
     return eng_mix64(n << 40 ^ version << 20 ^ index ^ UINT64_C(0x5bd1e995));
@@ -87,10 +86,8 @@ static inline gyre_err put_small(struct eng_store *store, const struct put *put,
         .sync = put->sync,
     };
     uint64_t serial;
-    gyre_err err = eng_commit(store, &commit, &serial);
+    gyre_err err = eng_commit(store, &commit, serial_out != NULL ? serial_out : &serial);
     free(body);
-    if (serial_out != NULL)
-        *serial_out = serial;
     return err;
 }
 
@@ -141,9 +138,7 @@ static inline gyre_err put_parts(struct eng_store *store, const struct put *put,
         err = eng_commit(store, &commit, &serial);
     for (uint32_t i = 0; i < n_parts && err != GYRE_OK; i++)
         eng_part_abort(&parts[i]);
-    free(parts);
-    free(rows);
-    free(body);
+    free(parts), free(rows), free(body);
     if (serial_out != NULL)
         *serial_out = serial;
     return err;
@@ -159,10 +154,8 @@ static inline gyre_err find(struct eng_store *store, uint64_t n, uint8_t pool, u
 
 static inline struct note note_of(const struct eng_ref *ref)
 {
-    struct note note = {0};
-    CHECK_EQ_INT(ref->doc->meta_len, sizeof note);
-    memcpy(&note, ref->meta, sizeof note);
-    return note;
+    CHECK_EQ_INT(ref->doc->meta_len, sizeof(struct note));
+    return *(const struct note *)(const void *)ref->meta;
 }
 
 /* Reads a whole object and insists that every byte is of one version. OK (with *version_out),
