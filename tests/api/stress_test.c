@@ -235,12 +235,14 @@ static void check_sound(struct gyre_store *store, bool bodies)
               (unsigned long long)report.objects_incomplete);
 }
 
-static void run_stress(double duration)
+static void run_stress(double duration, uint64_t size_bytes, uint32_t stripes)
 {
     static struct model model;
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
-    model.store = open_store();
+    struct gyre_options options = options_for("store", size_bytes);
+    options.stripes = stripes;
+    model.store = open_with(&options);
     for (unsigned k = 0; k < KEYS; k++)
         pthread_mutex_init(&model.writing[k], NULL);
     for (unsigned i = 0; i < THREADS; i++) {
@@ -271,7 +273,7 @@ static void run_stress(double duration)
     CHECK_EQ_U64(stats.pins, 0);
     check_sound(model.store, true);
     close_store(model.store);
-    model.store = open_store();
+    model.store = open_with(&options);
     check_sound(model.store, true);
     check_after_reopening(&model);
     close_store(model.store);
@@ -279,5 +281,10 @@ static void run_stress(double duration)
 
 TEST(no_wrong_byte_ever)
 {
-    run_stress(test_full() ? 60 : 4);
+    run_stress(test_full() ? 60 : 4, GYRE_SIZE_MIN, 0);
+}
+
+TEST(no_wrong_byte_ever_over_several_stripes)
+{
+    run_stress(test_full() ? 60 : 3, 128 * MIB, 3);
 }
