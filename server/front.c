@@ -147,6 +147,7 @@ struct srv_front *srv_front_create(const struct srv_front_config *config, char *
         srv_front_destroy(front);
         return NULL;
     }
+    front->config.listeners = NULL; /* the caller's; every listener has its own copy */
     return front;
 }
 

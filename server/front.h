@@ -80,8 +80,8 @@ bool srv_front_run(struct srv_front *front);
 /* As a first SIGTERM; again, as a second. */
 void srv_front_stop(struct srv_front *front);
 
-/* After run. Jobs that were submitted for its loops must have run (destroy their pool first); their
- * `done` is called here. */
+/* After run. Calls what was posted to a loop after that had ended; jobs of a pool never are, as a
+ * loop waits for them. */
 void srv_front_destroy(struct srv_front *front);
 
 /* The port listener `index` is bound to. */

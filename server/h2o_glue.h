@@ -66,6 +66,7 @@ struct srv_loop {
     h2o_socket_t *wake_sock;                /* [o] */
     int wake_fd;                            /* [c] */
     _Atomic(struct srv_job *) posted;       /* [a] newest first */
+    _Atomic int n_expected;                 /* [a] completions that are still to be posted */
     _Atomic int wanted;                     /* [a] enum srv_loop_state */
     int state;                              /* [o] enum srv_loop_state, as far as acted upon */
     uint64_t drain_until_ms;                /* [o] */

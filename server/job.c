@@ -40,8 +40,10 @@ static void *work(void *arg)
 {
     struct srv_pool *pool = arg;
     for (struct srv_job *job; (job = take(pool)) != NULL;) {
+        struct srv_loop *loop = job->loop_; /* the job is its owner's again once it is posted */
         job->run(job);
-        srv_loop_post(job->loop_, job);
+        srv_loop_post(loop, job);
+        srv_loop_expect(loop, -1);
     }
     return NULL;
 }
@@ -86,6 +88,7 @@ static bool submit(struct srv_pool *pool, struct srv_loop *loop, struct srv_job 
     pthread_mutex_lock(&pool->lock);
     bool has_room = pool->n_queued < limit;
     if (has_room) {
+        srv_loop_expect(loop, 1);
         *pool->tail = job;
         pool->tail = &job->next_;
         pool->n_queued++;

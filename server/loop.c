@@ -86,6 +86,12 @@ static void deliver_posts(struct srv_loop *loop)
     }
 }
 
+void srv_loop_expect(struct srv_loop *loop, int n)
+{
+    /* Release: what was posted before the count went down is seen by whoever sees the count. */
+    atomic_fetch_add_explicit(&loop->n_expected, n, memory_order_acq_rel /* B */);
+}
+
 static void on_wake(h2o_socket_t *sock, const char *err)
 {
     struct srv_loop *loop = sock->data;
@@ -233,6 +239,14 @@ static void run_round(struct srv_loop *loop, int32_t wait_ms)
     loop->must_not_sleep = run_after(loop);
 }
 
+/* Delivers what is posted; true while more is to come. */
+static bool has_completions(struct srv_loop *loop)
+{
+    deliver_posts(loop);
+    return atomic_load_explicit(&loop->n_expected, memory_order_acquire) > 0 /* pairs with B */ ||
+           atomic_load_explicit(&loop->posted, memory_order_relaxed) != NULL;
+}
+
 bool srv_loop_run(struct srv_loop *loop)
 {
     srv_listen_start(loop);
@@ -248,6 +262,8 @@ bool srv_loop_run(struct srv_loop *loop)
     srv_listen_cut(loop);
     for (int i = 0; i < CUT_ROUNDS && (loop->n_conns > 0 || i < 2); i++)
         run_round(loop, 1);
+    while (has_completions(loop))
+        run_round(loop, WAIT_DRAIN_MS);
     return is_clean;
 }
 

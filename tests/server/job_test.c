@@ -129,3 +129,34 @@ TEST(what_is_posted_after_the_loop_has_ended_is_done_by_destroy)
     srv_front_destroy(fixture.front);
     CHECK_EQ_INT(n_done, 1);
 }
+
+static _Atomic int n_chained;
+
+static void chain(struct srv_job *job);
+
+static void run_slowly(struct srv_job *job)
+{
+    (void)job;
+    usleep(20000);
+}
+
+static void chain(struct srv_job *job)
+{
+    job->run = run_slowly;
+    if (++n_chained < 10)
+        srv_job_submit_admitted(pool, loop, job);
+}
+
+TEST(a_loop_ends_only_after_the_jobs_that_are_out)
+{
+    open_loop();
+    pool = srv_pool_create(1, 10);
+    jobs[0][0].job = (struct srv_job){.run = run_slowly, .done = chain};
+    srv_job_submit_admitted(pool, loop, &jobs[0][0].job);
+    srv_front_stop(fixture.front);
+    pthread_join(fixture.thread, NULL);
+    CHECK_EQ_INT(n_chained, 10);
+    srv_pool_destroy(pool);
+    srv_pool_destroy(fixture.pool);
+    srv_front_destroy(fixture.front);
+}
