@@ -26,6 +26,7 @@ BUILDS = {
     "build-asan": ["-DGYRE_SANITIZE=address,undefined,fuzzer", "-DGYRE_SIM=ON"],
     "build-tsan": ["-DGYRE_SANITIZE=thread"],
 }
+UNIT_GROUPS = {"build": "unit", "build-asan": "unit-asan", "build-tsan": "unit-tsan"}
 COMPILERS = {"build": "gcc", "build-asan": "clang", "build-tsan": "clang"}
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
@@ -188,7 +189,7 @@ def harness_tests():
 def unit_tests(directory, full):
     """What CTest knows in a build directory."""
     listing = subprocess.run(["ctest", "--test-dir", ROOT / directory, "--show-only=json-v1"], capture_output=True, text=True)
-    group = {"build": "unit", "build-asan": "unit-asan", "build-tsan": "unit-tsan"}[directory]
+    group = UNIT_GROUPS[directory]
     for test in json.loads(listing.stdout).get("tests", []) if listing.returncode == 0 else []:
         if "command" in test and pathlib.Path(test["command"][0]).exists():
             yield Test(f"{group}/{test['name']}", test["command"], build=directory, alone=False,
@@ -236,6 +237,12 @@ def wanted(name, patterns):
     return not patterns or any(pattern in name or fnmatch.fnmatch(name, pattern) for pattern in patterns)
 
 
+def means_units(directory, patterns):
+    """Whether patterns may mean unit tests of a directory, which are known only once it is configured."""
+    group = UNIT_GROUPS[directory]
+    return not patterns or any(fnmatch.fnmatch(group, pattern.split("/")[0]) for pattern in patterns)
+
+
 def all_tests(directory, full):
     """The tests that need a build directory (None: no build), in the order they run."""
     makers = [style_tests(), harness_tests(), example_tests(), install_tests(), e2e_tests(full), fuzz_tests(full), gate_tests(full)]
@@ -264,8 +271,7 @@ def main():
         if options.list:
             print("\n".join(test.name for test in tests))
             continue
-        # Unit tests are known only once the directory is configured, so a pattern may be about ones not seen yet.
-        if directory and (tests or not options.only or any("unit" in pattern for pattern in options.only)):
+        if directory and (tests or means_units(directory, options.only)):
             if not build(directory, totals):
                 continue
             tests = [test for test in all_tests(directory, options.full) if wanted(test.name, options.only)]
