@@ -2,7 +2,8 @@
  *
  * mincore looks into the page cache, whether a page is mapped here or not: touching what it finds
  * costs a minor fault at most. One call for 4 KiB costs about as much as preadv2(RWF_NOWAIT) of one
- * byte, needs no buffer, and answers for many pages at once.
+ * byte, needs no buffer, and answers for many pages at once. What was seen to be there is believed
+ * for up to two seconds.
  *
  * Threads: any. Blocks: never. Allocates: nothing.
  */
