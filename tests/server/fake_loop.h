@@ -47,6 +47,13 @@ void srv_loop_post(struct srv_loop *loop, struct srv_job *job)
     pthread_mutex_unlock(&loop->lock);
 }
 
+/* The fake ends when its test does, which waits for every completion by itself. */
+void srv_loop_expect(struct srv_loop *loop, int n)
+{
+    (void)loop;
+    (void)n;
+}
+
 unsigned srv_loop_index(const struct srv_loop *loop)
 {
     (void)loop;
