@@ -134,6 +134,7 @@ static gyre_err check_document(struct pass *pass, const struct row *row, uint64_
     if (!eng_known_doc_read(&pass->view, row->offset, &known) ||
         !eng_known_doc_owns(&known, row->slot, entry) || (c->bodies && !sums_hold(pass, &known))) {
         c->report->documents_bad++;
+        eng_slot_distrust(&stripe->slots[row->slot]); /* or readers would go on without looking */
         eng_check_damaged(c, stripe, "the document at %" PRIu64 " is damaged: it reads as a miss",
                           row->offset << ENG_UNIT_SHIFT);
         return GYRE_OK;

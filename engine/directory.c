@@ -166,6 +166,13 @@ static void store_entry(struct eng_stripe *stripe, uint32_t slot, uint64_t entry
     bucket_end(stripe, bucket);
 }
 
+/* What a new document's slot says from the start. */
+static uint32_t first_flags(const struct eng_slot *record)
+{
+    /* Relaxed: the record is the caller's own. */
+    return atomic_load_explicit(&record->word, memory_order_relaxed) & ENG_SLOT_VERIFIED;
+}
+
 static uint32_t free_slot_in(const struct eng_stripe *stripe, uint32_t bucket, unsigned *n_free_out)
 {
     uint32_t found = ENG_NO_SLOT;
@@ -270,7 +277,7 @@ gyre_err eng_directory_insert_locked(struct eng_stripe *stripe, const struct eng
         eng_slot_unlist_locked(stripe, slot, resident);
     }
     eng_slot_list_locked(stripe, slot, entry, record);
-    store_entry(stripe, slot, entry, 0);
+    store_entry(stripe, slot, entry, first_flags(record));
     return GYRE_OK;
 }
 
@@ -281,7 +288,7 @@ bool eng_directory_replace_locked(struct eng_stripe *stripe, uint32_t slot, uint
         return false;
     eng_slot_unlist_locked(stripe, slot, old);
     eng_slot_list_locked(stripe, slot, entry, record);
-    store_entry(stripe, slot, entry, 0);
+    store_entry(stripe, slot, entry, first_flags(record));
     return true;
 }
 

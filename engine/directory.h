@@ -62,8 +62,8 @@ struct eng_displaced {
 };
 
 /* Adds an entry: to the emptier bucket, else one resident moves to its other bucket, else one that
- * may go is displaced. Of `record`, units, tenant, retention and pool count. NO_SPACE when all 14
- * are to be kept. */
+ * may go is displaced. Of `record`, units, tenant, retention, pool and the verified mark of its
+ * word count. NO_SPACE when all 14 are to be kept. */
 GYRE_MUST_USE gyre_err eng_directory_insert_locked(struct eng_stripe *stripe,
                                                    const struct eng_place *place, uint64_t entry,
                                                    const struct eng_slot *record,
@@ -95,3 +95,7 @@ uint32_t eng_granule_next_locked(const struct eng_stripe *stripe, uint32_t slot)
  * read. */
 void eng_slot_mark_verified(struct eng_slot *slot, uint32_t slot_word);
 void eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word);
+/* Takes the verified mark away: the next reader checks the document again. */
+void eng_slot_distrust(struct eng_slot *slot);
+/* The same for all slots of a stripe. */
+void eng_directory_distrust(struct eng_stripe *stripe);

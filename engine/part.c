@@ -11,6 +11,7 @@
 #include "engine/base/step.h"
 #include "engine/locks.h"
 #include "engine/log.h"
+#include "engine/slot.h"
 
 void eng_part_key(const uint8_t key[32], uint64_t object_serial, uint32_t part_no, uint32_t attempt,
                   uint32_t sub, uint8_t out[32])
@@ -154,10 +155,7 @@ static void settle(struct eng_part *part, const struct eng_spec *object)
     uint64_t meta_len = part->n_chunks * sizeof(uint32_t);
     uint64_t units = eng_doc_units(ENG_PART, meta_len, part->body_len);
     GYRE_CHECK(units <= part->extent.units);
-    part->record.units = (uint32_t)units;
-    part->record.tenant = object->tenant;
-    part->record.retention = object->retention;
-    part->record.pool = object->pool;
+    part->record = eng_slot_fresh(object->tenant, object->retention, object->pool, units);
     eng_alloc_lock(stripe);
     eng_log_trim_locked(stripe, part->extent.reservation, part->extent.start + units);
     part->serial = ++stripe->rt->serial;

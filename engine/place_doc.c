@@ -9,6 +9,7 @@
 #include "engine/base/step.h"
 #include "engine/locks.h"
 #include "engine/log.h"
+#include "engine/slot.h"
 
 static const uint8_t zeros[ENG_PAGE];
 
@@ -113,10 +114,7 @@ gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring_pool, const st
     gyre_err err = find_place(stripe, ring_pool, units, &placed);
     if (err != GYRE_OK)
         return err;
-    placed.record.units = (uint32_t)units;
-    placed.record.tenant = spec->tenant;
-    placed.record.retention = spec->retention;
-    placed.record.pool = spec->pool;
+    placed.record = eng_slot_fresh(spec->tenant, spec->retention, spec->pool, units);
     eng_alloc_lock(stripe);
     placed.serial = ++stripe->rt->serial;
     eng_alloc_unlock(stripe);

@@ -23,6 +23,17 @@ static uint32_t head_of(const _Atomic uint32_t *head)
     return atomic_load_explicit(head, memory_order_relaxed);
 }
 
+struct eng_slot eng_slot_fresh(uint16_t tenant, uint8_t retention, uint8_t pool, uint64_t units)
+{
+    return (struct eng_slot){
+        .word = ENG_SLOT_VERIFIED,
+        .units = (uint32_t)units,
+        .tenant = tenant,
+        .retention = retention,
+        .pool = pool,
+    };
+}
+
 void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry,
                           const struct eng_slot *record)
 {
@@ -74,7 +85,8 @@ uint32_t eng_granule_next_locked(const struct eng_stripe *stripe, uint32_t slot)
  *
  * Why a stale answer is safe: relaxed order, because a lost mark costs one more check or a colder
  * look, and "verified" says that the disk's bytes are right, which the reader that sees it also
- * gets through the mapping, not through this word. */
+ * gets through the mapping, not through this word. A mark that a document has from the start comes
+ * with its entry (C of directory.c), which is stored after all of its bytes were written. */
 void eng_slot_mark_verified(struct eng_slot *slot, uint32_t slot_word)
 {
     uint32_t now = atomic_load_explicit(&slot->word, memory_order_relaxed);
@@ -95,4 +107,18 @@ void eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word)
                                                   memory_order_relaxed, memory_order_relaxed))
             return;
     }
+}
+
+/* Why a stale answer is safe: who still sees the mark reads as if it had looked a moment earlier.
+ */
+void eng_slot_distrust(struct eng_slot *slot)
+{
+    atomic_fetch_and_explicit(&slot->word, ~ENG_SLOT_VERIFIED, memory_order_relaxed);
+}
+
+void eng_directory_distrust(struct eng_stripe *stripe)
+{
+    uint64_t n_slots = (uint64_t)stripe->n_buckets * ENG_BUCKET_ENTRIES;
+    for (uint64_t slot = 0; slot < n_slots; slot++)
+        eng_slot_distrust(&stripe->slots[slot]);
 }

@@ -290,7 +290,12 @@ static gyre_err sync_once(struct eng_stripe *stripe, bool clean)
     announce_in_use(stripe, &written);
     eng_alloc_unlock(stripe);
     GYRE_STEP("sync.noted");
-    TRY(eng_sync_data(stripe->fd));
+    err = eng_sync_data(stripe->fd);
+    if (err != GYRE_OK) {
+        /* Pages that could not be written may be dropped and read again as they were before. */
+        eng_directory_distrust(stripe);
+        goto out;
+    }
     GYRE_STEP("sync.data");
     TRY(sync_directory(stripe));
     GYRE_STEP("sync.directory");
