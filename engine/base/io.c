@@ -147,10 +147,21 @@ gyre_err eng_pread(int fd, void *buffer, size_t len, uint64_t off)
     return err;
 }
 
+/* A program started with a standard stream closed still prints to its number, and would print into
+ * the file that has come to bear it. After SQLite's SQLITE_MINIMUM_FILE_DESCRIPTOR. */
+static int above_standard_streams(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    eng_close(&fd);
+    return moved;
+}
+
 static gyre_err open_retrying(int dirfd, const char *name, int flags, mode_t mode, int *fd_out)
 {
     do
-        *fd_out = openat(dirfd, name, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+        *fd_out = above_standard_streams(openat(dirfd, name, flags | O_CLOEXEC, mode));
     while (*fd_out < 0 && errno == EINTR);
     return *fd_out < 0 ? eng_err_of_errno(errno) : GYRE_OK;
 }
@@ -162,7 +173,7 @@ gyre_err eng_open_regular(int dirfd, const char *name, int flags, mode_t mode, i
     struct stat st;
     gyre_err err;
 
-    TRY(open_retrying(dirfd, name, flags | O_NONBLOCK | O_NOCTTY, mode, fd_out));
+    TRY(open_retrying(dirfd, name, flags | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, mode, fd_out));
     if (fstat(*fd_out, &st) != 0)
         TRY(eng_err_of_errno(errno));
     if (!S_ISREG(st.st_mode))
@@ -175,10 +186,7 @@ out:
 
 gyre_err eng_open_dir(int dirfd, const char *name, int *fd_out)
 {
-    do
-        *fd_out = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (*fd_out < 0 && errno == EINTR);
-    return *fd_out < 0 ? eng_err_of_errno(errno) : GYRE_OK;
+    return open_retrying(dirfd, name, O_RDONLY | O_DIRECTORY, 0, fd_out);
 }
 
 /* Linux frees the number even when close is interrupted; a second try could hit another thread's

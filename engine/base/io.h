@@ -1,7 +1,7 @@
 /* File calls that finish what they begin and answer with gyre_err.
  *
  * Interrupted and short calls are continued. `errno` is left as the system set it, so a message can
- * still quote it.
+ * still quote it. Descriptors opened here are never those of the standard streams, closed or not.
  *
  * Owns:    descriptors returned belong to the caller, who closes them with eng_close.
  * Threads: any. Blocks: for the disk. Allocates: nothing.

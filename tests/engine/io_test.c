@@ -224,6 +224,29 @@ TEST(directories_are_opened_and_synced)
     CHECK_ERR(eng_file_size(-1, &size), GYRE_IO);
 }
 
+/* Else what a program prints after it was started with `>&-` ends up in the store. */
+TEST(standard_streams_that_are_closed_are_left_to_themselves)
+{
+    int kept = dup(STDIN_FILENO);
+    int file;
+    int dir;
+    close(STDIN_FILENO);
+    gyre_err file_err =
+        eng_open_regular(AT_FDCWD, test_path("file"), O_RDWR | O_CREAT, 0600, &file);
+    gyre_err dir_err = eng_open_dir(AT_FDCWD, test_tmpdir(), &dir);
+    bool is_free = fcntl(STDIN_FILENO, F_GETFD) < 0;
+    if (kept >= 0)
+        dup2(kept, STDIN_FILENO);
+    eng_close(&kept);
+    CHECK_OK(file_err);
+    CHECK_OK(dir_err);
+    CHECK(is_free);
+    CHECK(file > STDERR_FILENO && dir > STDERR_FILENO);
+    CHECK((fcntl(file, F_GETFD) & FD_CLOEXEC) != 0 && (fcntl(dir, F_GETFD) & FD_CLOEXEC) != 0);
+    eng_close(&dir);
+    eng_close(&file);
+}
+
 static void check_allocation(gyre_err (*allocate)(int fd, uint64_t off, uint64_t len), int fd)
 {
     struct stat st;
