@@ -76,7 +76,11 @@ int srv_command_check(const struct srv_options *options)
         print_json(&report, &findings, err == GYRE_OK);
     else
         print_text(&report, options->bodies, err == GYRE_OK);
-    status = err == GYRE_OK && fflush(stdout) == 0 ? 0 : 1;
+    status = err == GYRE_OK ? 0 : 1;
+    if (fflush(stdout) != 0) {
+        fprintf(stderr, "gyre: the result could not be written\n");
+        status = 1;
+    }
 out:
     json_decref(findings.lines);
     err = gyre_close(&store, CLOSE_TIMEOUT_MS);

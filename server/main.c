@@ -1,7 +1,9 @@
 /* The program: finds the command, reads its options, runs it. Exit status: 0, 1 when it failed, 2
  * for a wrong command line. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/commands.h"
 #include "server/nearest.h"
@@ -16,6 +18,20 @@ static int (*const commands[])(const struct srv_options *) = {
     [SRV_COMMAND_STAT] = srv_command_stat,
     [SRV_COMMAND_CHECK] = srv_command_check,
 };
+
+/* A standard stream that came closed would give its number to a socket or a file of ours, and what
+ * is printed would go there. It is taken by one that can only fail, in the order open() gives out
+ * numbers. */
+static bool occupy_standard_streams(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", fcntl(STDIN_FILENO, F_GETFD) < 0 ? O_WRONLY : O_RDONLY);
+    while (fd >= 0 && fd < STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+    return fd >= 0;
+}
 
 static int run(enum srv_command command, int argc, char **argv)
 {
@@ -48,6 +64,8 @@ static int refuse(const char *word)
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
+    if (!occupy_standard_streams())
+        return 1;
     for (int command = SRV_COMMAND_SERVE; command <= SRV_COMMAND_CHECK; command++) {
         if (strcmp(word, words[command]) == 0)
             return run((enum srv_command)command, argc - 2, argv + 2);

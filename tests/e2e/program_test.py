@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import socket
+import subprocess
 import tempfile
 
 import gyre_server as gs
@@ -112,9 +113,28 @@ def first_words(tmp):
     gs.check("check --json", check.returncode == 0 and json.loads(check.stdout)["violations"] == 0, check)
 
 
+def closed_streams(tmp):
+    """What is printed to a stream that came closed goes nowhere, least of all into the store."""
+    data = tmp / "closed"
+    with gs.Server(size="64M", data=data):
+        pass
+    for command in ("stat", "check"):
+        for closed in ("<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"):
+            result = subprocess.run(["bash", "-c", f'exec "$0" {command} --data "$1" {closed}', gs.GYRE, str(data)],
+                                    capture_output=True, text=True, timeout=60, check=False)
+            gs.check_eq(f"gyre {command} {closed}: exit status", result.returncode, 1 if ">&-" in closed.replace("2>&-", "") else 0)
+            gs.check(f"gyre {command} {closed}: the lock file is left alone", b"MiB" not in (data / "lock.gyre").read_bytes())
+        full = subprocess.run(["bash", "-c", f'exec "$0" {command} --data "$1" >/dev/full', gs.GYRE, str(data)], capture_output=True,
+                              text=True, timeout=60, check=False)
+        gs.check(f"gyre {command} says that its result could not be written", full.returncode == 1 and "written" in full.stderr, full)
+    with gs.Server(size="64M", data=data) as server:
+        gs.check("and the store opens", server.request("GET", "/").status == 200)
+
+
 def main():
     tmp = pathlib.Path(tempfile.mkdtemp(dir=gs.tmpdir()))
-    gs.run(help_and_version, lambda: mistakes(tmp), lambda: port_taken(tmp), lambda: configured(tmp), lambda: first_words(tmp))
+    gs.run(help_and_version, lambda: mistakes(tmp), lambda: port_taken(tmp), lambda: configured(tmp), lambda: first_words(tmp),
+           lambda: closed_streams(tmp))
     gs.finish()
 
 
