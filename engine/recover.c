@@ -138,13 +138,16 @@ static bool needs_headers(const struct eng_recovering *r, uint32_t segment)
             (r->stripe->store->super.pools[row->pool].flags & ENG_POOL_NEVER_EVICT) != 0);
 }
 
-gyre_err eng_recover_stripe(
-    struct eng_stripe *stripe, const struct eng_stripe_header *header, enum eng_recovery how,
-    void (*progress)(void *data, const char *what, uint64_t done, uint64_t total), void *data)
+gyre_err eng_recover_stripe(struct eng_stripe *stripe, const struct eng_stripe_header *header,
+                            enum eng_recovery how,
+                            void (*progress)(void *data, const char *what, uint64_t done,
+                                             uint64_t total),
+                            void *data, struct eng_newer *newer_out)
 {
     struct eng_recovering r = {stripe, header, how, NULL, 0, progress, data};
     gyre_err err = GYRE_OK;
 
+    *newer_out = (struct eng_newer){0};
     r.seen = calloc(stripe->n_segments, sizeof *r.seen);
     if (r.seen == NULL)
         return GYRE_NO_MEMORY;
@@ -158,7 +161,7 @@ gyre_err eng_recover_stripe(
         if (needs_headers(&r, i))
             eng_confirm_segment(&r, i);
     if (how == ENG_RECOVER_POWER)
-        TRY(eng_roll_forward(&r));
+        TRY(eng_roll_forward(&r, newer_out));
     TRY(eng_rings_build(&r));
     uint64_t known = how == ENG_RECOVER_CLEAN ? header->serial_synced : header->serial_limit;
     stripe->rt->serial = (known > r.max_serial ? known : r.max_serial) + SERIAL_GAP;

@@ -1,5 +1,5 @@
 /* What the steps of a stripe's recovery share. Private to recover.c, confirm.c, rollforward.c,
- * rings.c.
+ * apply.c, rings.c.
  *
  * Threads: one. Blocks: for the disk. Keeps: E47, E48.
  */
@@ -54,9 +54,14 @@ void eng_segment_note(struct eng_recovering *r, const struct eng_known_doc *know
  * and gives the others their exact lengths. */
 void eng_confirm_segment(struct eng_recovering *r, uint32_t segment);
 
-/* Reads the announced segments whole. Entries there without an intact document go; intact documents
- * newer than the header are applied in the order of their serials. NO_MEMORY. */
-GYRE_MUST_USE gyre_err eng_roll_forward(struct eng_recovering *r);
+/* Reads the announced segments whole. Entries there without an intact document go; intact parts
+ * newer than the header are applied in the order of their serials, the other documents listed.
+ * NO_MEMORY; *newer_out is the caller's either way. */
+GYRE_MUST_USE gyre_err eng_roll_forward(struct eng_recovering *r, struct eng_newer *newer_out);
+
+/* Enters an intact document, or makes a deletion again, unless the directory has a newer document
+ * of the key, or it is a HEAD that lacks parts. Needs the alloc lock. */
+void eng_apply(const struct eng_recovering *r, uint64_t offset_units);
 
 /* Makes the rings from the segment table and what was seen. NO_MEMORY. */
 GYRE_MUST_USE gyre_err eng_rings_build(struct eng_recovering *r);

@@ -19,7 +19,6 @@
 #include "engine/doc.h"
 #include "engine/log.h"
 #include "engine/recover_internal.h"
-#include "engine/slot.h"
 
 #define WINDOW_BYTES (UINT64_C(4) << 20)
 #define NO_DATA UINT64_MAX
@@ -237,90 +236,7 @@ static void drop_unwitnessed(struct walk *walk, uint32_t segment)
     }
 }
 
-/* ---- Applying ---- */
-
-struct existing {
-    uint32_t slot; /* ENG_NO_SLOT: none */
-    uint64_t entry;
-    struct eng_known_doc known;
-};
-
-static bool is_same(const struct eng_known_doc *a, const struct eng_known_doc *b)
-{
-    return a->doc.pool == b->doc.pool && (a->doc.type == ENG_PART) == (b->doc.type == ENG_PART) &&
-           memcmp(a->doc.key, b->doc.key, sizeof a->doc.key) == 0;
-}
-
-/* The directory's document of the same key and role. A key that was deleted and put again can have
- * two entries when one of their pages is old and the other new: the newest document stays. */
-static void find_existing(const struct eng_recovering *r, const struct eng_known_doc *doc,
-                          struct existing *found)
-{
-    struct eng_candidates candidates;
-
-    found->slot = ENG_NO_SLOT;
-    eng_directory_lookup(r->stripe, &doc->place, &candidates);
-    for (size_t i = 0; i < candidates.n; i++) {
-        const struct eng_candidate *at = &candidates.at[i];
-        struct existing other = {.slot = at->slot, .entry = at->entry};
-        if (!eng_known_doc_read(r, eng_entry_offset(at->entry), &other.known) ||
-            !eng_known_doc_owns(&other.known, at->slot, at->entry) || !is_same(&other.known, doc))
-            continue;
-        if (found->slot != ENG_NO_SLOT) {
-            bool newer = other.known.doc.serial > found->known.doc.serial;
-            const struct existing *older = newer ? found : &other;
-            (void)eng_directory_remove_locked(r->stripe, older->slot, older->entry);
-            if (!newer)
-                continue;
-        }
-        *found = other;
-    }
-}
-
-static void insert(struct eng_recovering *r, const struct eng_known_doc *doc,
-                   const struct existing *old)
-{
-    struct eng_stripe *stripe = r->stripe;
-    bool keep = (stripe->store->super.pools[doc->doc.pool].flags & ENG_POOL_NEVER_EVICT) != 0;
-    uint64_t entry =
-        eng_entry_make(doc->place.tag, doc->offset, doc->units, eng_kind_of_type(doc->doc.type),
-                       ENG_RING_M, keep, doc->doc.serial);
-    const struct eng_slot record = {
-        .units = (uint32_t)doc->units,
-        .tenant = doc->doc.tenant,
-        .retention = doc->doc.retention,
-        .pool = doc->doc.pool,
-    };
-    struct eng_displaced displaced;
-
-    if (old->slot != ENG_NO_SLOT)
-        GYRE_CHECK(eng_directory_replace_locked(stripe, old->slot, old->entry, entry, &record));
-    else if (eng_directory_insert_locked(stripe, &doc->place, entry, &record, &displaced) !=
-             GYRE_OK)
-        return; /* both buckets are full of documents that are kept: as if it had not reached the
-                   disk */
-    eng_segment_note(r, doc);
-    ENG_COUNT(stripe->store, recovered_documents, 1);
-}
-
-static void apply(struct eng_recovering *r, const struct intact *row)
-{
-    struct eng_known_doc doc;
-    struct existing old;
-
-    if (!eng_known_doc_read(r, row->offset, &doc))
-        return;
-    find_existing(r, &doc, &old);
-    if (old.slot != ENG_NO_SLOT && old.known.doc.serial >= doc.doc.serial)
-        return;
-    if (doc.doc.type != ENG_TOMBSTONE) {
-        insert(r, &doc, &old);
-        return;
-    }
-    if (old.slot != ENG_NO_SLOT)
-        (void)eng_directory_remove_locked(r->stripe, old.slot, old.entry);
-    eng_segment_note(r, &doc);
-}
+/* ---- All of it ---- */
 
 static int by_serial(const void *a, const void *b)
 {
@@ -330,7 +246,31 @@ static int by_serial(const void *a, const void *b)
     return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-gyre_err eng_roll_forward(struct eng_recovering *r)
+/* Parts now, the rest is left to eng_recover_objects. */
+static gyre_err enter_newer(struct walk *walk, struct eng_newer *newer_out)
+{
+    const struct list *found = &walk->newer;
+
+    if (found->n == 0)
+        return GYRE_OK;
+    newer_out->offsets = malloc(found->n * sizeof *newer_out->offsets);
+    if (newer_out->offsets == NULL)
+        return GYRE_NO_MEMORY;
+    qsort(found->rows, found->n, sizeof *found->rows, by_serial);
+    for (size_t i = 0; i < found->n; i++) {
+        struct eng_known_doc known;
+        if (!eng_known_doc_read(walk->r, found->rows[i].offset, &known))
+            continue;
+        eng_segment_note(walk->r, &known);
+        if (known.doc.type == ENG_PART)
+            eng_apply(walk->r, known.offset);
+        else
+            newer_out->offsets[newer_out->n++] = known.offset;
+    }
+    return GYRE_OK;
+}
+
+gyre_err eng_roll_forward(struct eng_recovering *r, struct eng_newer *newer_out)
 {
     struct eng_stripe *stripe = r->stripe;
     struct walk walk = {.r = r,
@@ -349,10 +289,7 @@ gyre_err eng_roll_forward(struct eng_recovering *r)
         TRY(walk_segment(&walk, i));
         drop_unwitnessed(&walk, i);
     }
-    if (walk.newer.n > 0)
-        qsort(walk.newer.rows, walk.newer.n, sizeof *walk.newer.rows, by_serial);
-    for (size_t i = 0; i < walk.newer.n; i++)
-        apply(r, &walk.newer.rows[i]);
+    TRY(enter_newer(&walk, newer_out));
 out:
     free(walk.here.rows);
     free(walk.newer.rows);

@@ -174,7 +174,7 @@ static gyre_err make_runtime(struct eng_store *store, const struct eng_home *hom
 }
 
 static gyre_err open_stripe(struct eng_store *store, const struct eng_open *open, uint32_t index,
-                            bool same_boot)
+                            bool same_boot, struct eng_newer *newer_out)
 {
     struct eng_stripe *stripe = &store->stripes[index];
     struct eng_stripe_header header;
@@ -195,11 +195,26 @@ static gyre_err open_stripe(struct eng_store *store, const struct eng_open *open
     enum eng_recovery how = header.clean ? ENG_RECOVER_CLEAN
                             : same_boot  ? ENG_RECOVER_KILLED
                                          : ENG_RECOVER_POWER;
-    err = eng_recover_stripe(stripe, &header, how, open->progress, open->progress_data);
+    err = eng_recover_stripe(stripe, &header, how, open->progress, open->progress_data, newer_out);
     if (err != GYRE_OK)
         return eng_refuse(open, err, "%s: cannot be recovered: %s: free memory and try again",
                           stripe->path, gyre_err_text(err));
 out:
+    return err;
+}
+
+static gyre_err open_stripes(struct eng_store *store, const struct eng_open *open, bool same_boot)
+{
+    struct eng_newer newer[ENG_MAX_STRIPES] = {0};
+    gyre_err err = GYRE_OK;
+
+    for (uint32_t i = 0; i < store->n_stripes; i++)
+        TRY(open_stripe(store, open, i, same_boot, &newer[i]));
+    for (uint32_t i = 0; i < store->n_stripes; i++)
+        eng_recover_objects(&store->stripes[i], &newer[i]);
+out:
+    for (uint32_t i = 0; i < store->n_stripes; i++)
+        free(newer[i].offsets);
     return err;
 }
 
@@ -237,8 +252,7 @@ static gyre_err open_locked(struct eng_store *store, struct eng_home *home)
     remove_stale_runtime(&note);
     bool same_boot = is_same_boot(store, &note);
     TRY(make_runtime(store, home));
-    for (uint32_t i = 0; i < store->n_stripes; i++)
-        TRY(open_stripe(store, open, i, same_boot));
+    TRY(open_stripes(store, open, same_boot));
     TRY(write_note(store, open));
     TRY(mark_open(store, open));
     if (home->has_volume)

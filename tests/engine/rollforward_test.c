@@ -141,6 +141,81 @@ static size_t seventy_thousand(uint32_t number, uint32_t version)
     return 70000;
 }
 
+static size_t seven_hundred_thousand(uint32_t number, uint32_t version)
+{
+    (void)number;
+    (void)version;
+    return 700000;
+}
+
+/* Where the body of an object's last part begins; *file_out gets the name of the data file. */
+static uint64_t last_part_off(struct eng_store *store, uint32_t number, const char **file_out)
+{
+    uint8_t key[32];
+    struct eng_ref head;
+    struct eng_ref part;
+    struct eng_part_row row;
+
+    object_key(number, key);
+    CHECK_OK(eng_find(store, &(struct eng_want){.key = key}, 0, 0, &head));
+    memcpy(&row, head.body + head.doc->body_len - sizeof row, sizeof row);
+    eng_part_key(head.doc->key, head.doc->object_serial, row.part_no, row.attempt, row.sub, key);
+    const struct eng_want want = {
+        .key = key, .part = true, .object_serial = head.doc->object_serial};
+    CHECK_OK(eng_find(store, &want, 0, 0, &part));
+    uint64_t off = part.body_file_off;
+    *file_out = strrchr(part.stripe->path, '/') + 1;
+    eng_ref_release(&part);
+    eng_ref_release(&head);
+    return off;
+}
+
+/* Of a big object that was being replaced, the new HEAD reached the disk and a part of it did not.
+ */
+TEST(inv_E47_a_head_without_its_parts_does_not_replace_the_older_object)
+{
+    for (int torn = 0; torn < 2; torn++) {
+        struct opening o;
+        struct opening copy;
+
+        opening_init(&o, test_path("data"));
+        opening_init(&copy, test_path("copy"));
+        o.open.reset = true;
+        o.open.size_bytes = UINT64_C(128) << 20;
+        o.open.stripes = 3; /* parts lie before and behind their HEAD's stripe */
+        struct eng_store *store = open_ok(&o);
+        for (uint32_t i = 0; i < 40; i++)
+            object_put(store, i, 1, 700000);
+        CHECK_OK(eng_sync_store(store, false));
+        struct pages directories[3];
+        for (uint32_t s = 0; s < 3; s++)
+            directories[s] = read_pages(store->volume_path, store->super.stripes[s].directory_off,
+                                        (size_t)store->super.stripes[s].n_buckets * 64);
+        uint64_t at[40];
+        const char *files[40];
+        for (uint32_t i = 0; i < 40; i++) {
+            object_put(store, i, 2, 700000);
+            at[i] = last_part_off(store, i, &files[i]);
+        }
+        copy_files(o.dirs[0].path, copy.dirs[0].path);
+        for (uint32_t s = 0; s < 3; s++) {
+            write_pages(test_path("copy/volume.gyre"), &directories[s]);
+            free(directories[s].bytes);
+        }
+        for (uint32_t i = 0; i < 40 && torn; i += 2)
+            change_byte(in_dir(copy.dirs[0].path, files[i]), at[i], 1);
+        struct eng_store *again = open_ok(&copy);
+        for (uint32_t i = 0; i < 40; i++)
+            CHECK_EQ_INT(object_version(again, i, seven_hundred_thousand),
+                         torn && i % 2 == 0 ? 1 : 2);
+        check_store(again, false);
+        CHECK_OK(eng_store_close(again, true));
+        CHECK_OK(eng_store_close(store, true));
+        opening_fini(&o);
+        opening_fini(&copy);
+    }
+}
+
 /* Uploads that take long hold extents in more segments than a header has places for. */
 TEST(inv_E45_more_segments_in_use_than_a_header_can_list)
 {
