@@ -157,6 +157,28 @@ static bool check_tls(const struct srv_options *options, char *error_out)
     return true;
 }
 
+/* With less than this no request would ever be answered. */
+static bool check_least(const struct srv_options *options, char *error_out)
+{
+    const struct {
+        const char *option;
+        uint64_t value, least;
+        const char *advice;
+    } rows[] = {
+        {"--size", options->size != 0 ? options->size : UINT64_MAX, GYRE_SIZE_MIN,
+         "a store has at least 64M"},
+        {"--buffer-budget", options->buffer_budget, 1 << 20, "give at least 1M"},
+        {"--head-timeout", options->head_timeout, 1, "give more than 0, such as 10s"},
+        {"--idle-timeout", options->idle_timeout, 1, "give more than 0, such as 60s"},
+        {"--body-timeout", options->body_timeout, 1, "give more than 0, such as 30s"},
+        {"--send-timeout", options->send_timeout, 1, "give more than 0, such as 60s"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].value < rows[i].least)
+            return srv_option_error(error_out, rows[i].option, "%s", rows[i].advice);
+    return true;
+}
+
 /* Defaults of what the user left open, and what one option alone cannot tell. */
 static bool complete(struct srv_options *options, char *error_out)
 {
@@ -171,15 +193,13 @@ static bool complete(struct srv_options *options, char *error_out)
     if (segment != 0 && (segment < 1 << 20 || (segment & (segment - 1)) != 0))
         return srv_option_error(error_out, "--segment-size",
                                 "give a power of two from 1M on, such as 8M");
-    if (options->size != 0 && options->size < GYRE_SIZE_MIN)
-        return srv_option_error(error_out, "--size", "a store has at least 64M");
     if (options->object_size > GYRE_SIZE_MIN)
         return srv_option_error(error_out, "--object-size", "at most 64M");
     if (options->threads > THREADS_MAX || options->workers > THREADS_MAX)
         return srv_option_error(error_out,
                                 options->threads > THREADS_MAX ? "--threads" : "--workers",
                                 "at most %d", THREADS_MAX);
-    return check_tls(options, error_out);
+    return check_least(options, error_out) && check_tls(options, error_out);
 }
 
 bool srv_options_parse(struct srv_options *options_out, enum srv_command command, int argc,

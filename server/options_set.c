@@ -80,8 +80,12 @@ static bool set_string(char **field, const char *text, const char *where, char *
 
 static bool set_text(char **field, const char *text, const char *where, char *error_out)
 {
-    if (text[0] == '\0' || strlen(text) > 255)
+    size_t len = strlen(text);
+    if (len < 1 || len > 255)
         return srv_option_error(error_out, where, "give 1 to 255 characters");
+    for (size_t i = 0; i < len; i++)
+        if (text[i] <= ' ' || text[i] > '~') /* it becomes part of response heads */
+            return srv_option_error(error_out, where, "give letters, digits and punctuation only");
     return set_string(field, text, where, error_out);
 }
 

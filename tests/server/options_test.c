@@ -136,6 +136,13 @@ TEST(wrong_words_name_the_nearest_right_one)
         {{"--config", "/no/such.json"}, "--config: cannot read \"/no/such.json\": No such file"},
         {{"--drain-timeout", "1y"}, "--drain-timeout: \"1y\" is no time"},
         {{"--region", ""}, "--region: give 1 to 255"},
+        {{"--region", "a\r\nb"}, "--region: give letters"},
+        {{"--region", "\xc3\xa9"}, "--region: give letters"},
+        {{"--idle-timeout", "0"}, "--idle-timeout: give more than 0"},
+        {{"--body-timeout", "0"}, "--body-timeout: give more than 0"},
+        {{"--head-timeout", "0"}, "--head-timeout: give more than 0"},
+        {{"--send-timeout", "0"}, "--send-timeout: give more than 0"},
+        {{"--buffer-budget", "64K"}, "--buffer-budget: give at least 1M"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct srv_options options;
