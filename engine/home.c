@@ -27,8 +27,10 @@ char *eng_home_path(const struct eng_home *home, uint32_t dir, const char *name)
 
 /* Makes a directory and its parents. Losing a race against another process that makes the same is
  * fine. */
-static gyre_err make_dir(const struct eng_open *open, const char *path)
+static gyre_err make_dir(struct eng_home *home, uint32_t dir)
 {
+    const struct eng_open *open = home->open;
+    const char *path = open->dirs[dir].path;
     char prefix[PATH_MAX];
     size_t len = strlen(path);
 
@@ -41,13 +43,40 @@ static gyre_err make_dir(const struct eng_open *open, const char *path)
             continue;
         memcpy(prefix, path, i);
         prefix[i] = '\0';
-        if (mkdir(prefix, 0700) != 0 && errno != EEXIST && errno != EISDIR) {
+        if (mkdir(prefix, 0700) == 0) {
+            if (home->made_from[dir] == 0)
+                home->made_from[dir] = i;
+        } else if (errno != EEXIST && errno != EISDIR) {
             int reason = errno;
             return eng_refuse_io(open, eng_err_of_errno(reason), reason, prefix,
                                  "cannot make the directory");
         }
     }
     return GYRE_OK;
+}
+
+/* The deepest first; one that somebody else uses by now is not empty, or will be missed by nobody.
+ */
+static void unmake_dir(const struct eng_home *home, uint32_t dir)
+{
+    const char *path = home->open->dirs[dir].path;
+    char prefix[PATH_MAX];
+
+    if (home->made_from[dir] == 0)
+        return;
+    for (size_t i = strlen(path); i >= home->made_from[dir]; i--) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(prefix, path, i);
+        prefix[i] = '\0';
+        rmdir(prefix);
+    }
+}
+
+void eng_home_undo(const struct eng_home *home)
+{
+    for (uint32_t dir = home->n_dirs; dir-- > 0;)
+        unmake_dir(home, dir);
 }
 
 static gyre_err open_one(struct eng_home *home, uint32_t dir)
@@ -59,7 +88,7 @@ static gyre_err open_one(struct eng_home *home, uint32_t dir)
     int reason = errno;
 
     if (err == GYRE_NO_STORE && may_make) {
-        err = make_dir(open, path);
+        err = make_dir(home, dir);
         if (err != GYRE_OK)
             return err;
         err = eng_open_dir(AT_FDCWD, path, &home->fds[dir]);
@@ -159,8 +188,10 @@ gyre_err eng_home_open(struct eng_home *home, const struct eng_open *open)
     }
     TRY(find_volume(home));
 out:
-    if (err != GYRE_OK)
+    if (err != GYRE_OK) {
+        eng_home_undo(home);
         eng_home_close(home);
+    }
     return err;
 }
 

@@ -18,16 +18,22 @@ struct eng_home {
     int fds[ENG_MAX_STRIPES];
     uint32_t n_dirs;
     uint32_t main;   /* the one with the volume file; the first where there is none yet */
+    bool made_store; /* by this opening, and none was there before */
     bool has_volume; /* something called ENG_VOLUME_NAME is there */
+    size_t made_from[ENG_MAX_STRIPES]; /* length of the shortest prefix of the directory's path that
+                                          was made here; 0: all of it was there */
 };
 
 /* Opens the directories, making them (mode 0700, parents too) if a store may be made, and looks for
  * the volume file. All refusals are explained in open->message: INVALID, NO_STORE, ACCESS, FOREIGN
- * (two volume files), IO, NO_FILES. */
+ * (two volume files), IO, NO_FILES; then no directory is left that was not there. */
 GYRE_MUST_USE gyre_err eng_home_open(struct eng_home *home, const struct eng_open *open);
 /* Looks for the volume file again. BUSY if it is in another directory than before; FOREIGN. */
 GYRE_MUST_USE gyre_err eng_home_look(struct eng_home *home);
 void eng_home_close(struct eng_home *home);
+/* Removes the directories that were made here, as far as they are empty; for refusals, before
+ * closing. */
+void eng_home_undo(const struct eng_home *home);
 
 /* "stripe-0000.gyre". */
 void eng_data_name(uint32_t stripe, char name_out[ENG_NAME_MAX]);

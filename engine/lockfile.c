@@ -76,14 +76,24 @@ static gyre_err refuse_locked(const struct eng_lockfile *lock, const struct eng_
                       lock->path);
 }
 
+/* Whether the name still leads to the file that is locked: an opener that was refused removes the
+ * one it had made. */
+static bool is_in_place(const struct eng_lockfile *lock, const struct eng_home *home)
+{
+    struct stat status;
+
+    return fstatat(home->fds[home->main], ENG_LOCK_NAME, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           status.st_dev == lock->dev && status.st_ino == lock->ino;
+}
+
 /* Opens and locks the file. The caller holds table_lock. */
 static gyre_err take(struct eng_lockfile *lock, const struct eng_home *home)
 {
     struct stat status;
     gyre_err err;
 
-    if (fstatat(home->fds[home->main], ENG_LOCK_NAME, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-        is_open_here(status.st_dev, status.st_ino))
+    lock->made = fstatat(home->fds[home->main], ENG_LOCK_NAME, &status, AT_SYMLINK_NOFOLLOW) != 0;
+    if (!lock->made && is_open_here(status.st_dev, status.st_ino))
         return eng_refuse(home->open, GYRE_LOCKED,
                           "%s/" ENG_LOCK_NAME
                           ": this process has the store open already: close it first",
@@ -102,10 +112,19 @@ static gyre_err take(struct eng_lockfile *lock, const struct eng_home *home)
                           "%s: the file system has no working byte locks (NFS without lockd?): put "
                           "the store on a local file system",
                           lock->path);
+    if (!is_in_place(lock, home))
+        return eng_refuse(home->open, GYRE_BUSY,
+                          "%s: another process has just removed the file: try again", lock->path);
     TRY(eng_filelock_try(lock->fd, ENG_LOCK_ALIVE, ENG_FILELOCK_EXCLUSIVE));
     TRY(enter_table(lock->dev, lock->ino));
 out:
     return err;
+}
+
+void eng_lockfile_undo(const struct eng_lockfile *lock, const struct eng_home *home)
+{
+    if (lock->fd >= 0 && lock->made)
+        unlinkat(home->fds[home->main], ENG_LOCK_NAME, 0);
 }
 
 gyre_err eng_lockfile_acquire(struct eng_lockfile *lock_out, const struct eng_home *home)
@@ -114,6 +133,8 @@ gyre_err eng_lockfile_acquire(struct eng_lockfile *lock_out, const struct eng_ho
     pthread_mutex_lock(&table_lock);
     gyre_err err = take(lock_out, home);
     if (err != GYRE_OK) {
+        if (err != GYRE_LOCKED && err != GYRE_BUSY) /* else somebody else's */
+            eng_lockfile_undo(lock_out, home);
         eng_close(&lock_out->fd);
         free(lock_out->path);
         *lock_out = (struct eng_lockfile){.fd = -1};

@@ -2,8 +2,9 @@
  *
  * Byte 0 is held for as long as a store is open, byte 16 + i says that process slot i is alive;
  * both vanish with the process. The file's text tells which boot of the machine, which volume file
- * and which runtime segment the last opener had. The file is never removed: two processes could
- * otherwise lock two files of the same name.
+ * and which runtime segment the last opener had. Only an opening that made the file and is refused
+ * removes it, while it holds the lock; who locks a file therefore looks whether it still has its
+ * name, or two processes could lock two files.
  *
  * Owns:    descriptor, locks and the place in this process's table of open stores, from acquire to
  * release. Threads: any; opening and closing are serialised within the process. Blocks:  for the
@@ -21,13 +22,17 @@ struct eng_lockfile {
     char *path;
     dev_t dev;
     ino_t ino;
+    bool made; /* by this opening */
 };
 
 /* Takes the lock of the store in home->main, creating the file if need be. LOCKED: another process,
  * or this one, has the store open; the message says which. UNSUPPORTED: the file system has no
- * working byte locks. ACCESS, INVALID, IO, NO_FILES, NO_MEMORY. */
+ * working byte locks. BUSY: another process has just removed the file. ACCESS, INVALID, IO,
+ * NO_FILES, NO_MEMORY. */
 GYRE_MUST_USE gyre_err eng_lockfile_acquire(struct eng_lockfile *lock_out,
                                             const struct eng_home *home);
+/* Removes the file if this opening made it: for refusals, before letting go. */
+void eng_lockfile_undo(const struct eng_lockfile *lock, const struct eng_home *home);
 /* Lets go; an empty one is allowed. */
 void eng_lockfile_release(struct eng_lockfile *lock);
 

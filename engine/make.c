@@ -393,7 +393,13 @@ gyre_err eng_volume_make(struct eng_home *home, bool replace)
     if (!replace)
         TRY(check_leftovers(home, found));
     TRY(check_room(home, &super, found));
-    TRY(write_mark(home, &super, &fd));
+    err = write_mark(home, &super, &fd);
+    if (err != GYRE_OK) {
+        if (!replace) /* what is there is of an unfinished store, whose mark is gone now */
+            remove_data(home, found);
+        unlinkat(home->fds[home->main], ENG_NEW_VOLUME_NAME, 0);
+        goto out;
+    }
     GYRE_STEP("make.mark.durable");
     /* The old volume file goes last: until then the old store, though incomplete, is still refused
      * rather than taken for a new one. */
@@ -402,15 +408,32 @@ gyre_err eng_volume_make(struct eng_home *home, bool replace)
     if (found->volume)
         unlinkat(home->fds[home->main], ENG_VOLUME_NAME, 0);
     home->has_volume = false;
-    TRY(sync_dirs(home));
+    err = sync_dirs(home);
     GYRE_STEP("make.old.removed");
-    err = build(home, &super, fd);
+    bool was_there = found->volume;
+    if (err == GYRE_OK)
+        err = build(home, &super, fd);
     if (err != GYRE_OK && survey(home, found) == GYRE_OK) {
         remove_data(home, found);
         unlinkat(home->fds[home->main], ENG_NEW_VOLUME_NAME, 0);
     }
+    home->made_store = err == GYRE_OK && !was_there;
 out:
     eng_close(&fd);
     free(found);
     return err;
+}
+
+void eng_volume_unmake(struct eng_home *home)
+{
+    int dir_fd = home->fds[home->main];
+    struct found *found = malloc(sizeof *found);
+
+    /* Under its first name it is a store that is being made: that can end halfway. */
+    if (found != NULL && survey(home, found) == GYRE_OK &&
+        renameat(dir_fd, ENG_VOLUME_NAME, dir_fd, ENG_NEW_VOLUME_NAME) == 0) {
+        remove_data(home, found);
+        unlinkat(dir_fd, ENG_NEW_VOLUME_NAME, 0);
+    }
+    free(found);
 }

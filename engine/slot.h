@@ -7,8 +7,8 @@
 
 #include "engine/directory.h"
 
-/* The record of a document of `units` that its writer has just checksummed and written whole: marked
- * as verified, for a reader would take the sums of the very bytes they were made from. */
+/* The record of a document of `units` that its writer has just checksummed and written whole:
+ * marked as verified, for a reader would take the sums of the very bytes they were made from. */
 struct eng_slot eng_slot_fresh(uint16_t tenant, uint8_t retention, uint8_t pool, uint64_t units);
 /* Fills the record of `slot` from `record`, lists it by the offset in `entry` and counts it as
  * live. */

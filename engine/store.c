@@ -262,6 +262,17 @@ out:
     return err;
 }
 
+/* Leaves nothing behind that a refused opening has made, and lets go of the lock after that. */
+static void undo(struct eng_store *store, struct eng_home *home)
+{
+    if (home->made_store)
+        eng_volume_unmake(home);
+    if (store->lock != NULL)
+        eng_lockfile_undo(store->lock, home);
+    eng_store_unref(store);
+    eng_home_undo(home);
+}
+
 gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_out)
 {
     struct eng_home home;
@@ -276,6 +287,7 @@ gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_ou
         return err;
     store = calloc(1, sizeof *store);
     if (store == NULL) {
+        eng_home_undo(&home);
         eng_home_close(&home);
         return eng_refuse(open, GYRE_NO_MEMORY, "%s: out of memory: free some", open->dirs[0].path);
     }
@@ -303,10 +315,10 @@ gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_ou
                          "%s: cannot start a thread: raise the limit on processes (ulimit -u)",
                          open->dirs[0].path);
 out:
-    eng_home_close(&home);
     if (err != GYRE_OK)
-        eng_store_unref(store);
+        undo(store, &home);
     else
         *store_out = store;
+    eng_home_close(&home);
     return err;
 }

@@ -178,6 +178,14 @@ out:
     return err;
 }
 
+/* Where a lost data file is made anew. */
+static uint32_t lost_dir(const struct eng_store *store, const struct eng_home *home, uint32_t index)
+{
+    uint32_t dir = store->super.stripes[index].data_dir;
+
+    return dir < home->n_dirs ? dir : home->main;
+}
+
 /* A lost file that may be replaced: its documents become misses, and its index starts empty. */
 static gyre_err replace_data_file(struct eng_store *store, const struct eng_home *home,
                                   uint32_t index, uint32_t *dir_out)
@@ -185,7 +193,7 @@ static gyre_err replace_data_file(struct eng_store *store, const struct eng_home
     const struct eng_stripe_row *row = &store->super.stripes[index];
     gyre_err err;
 
-    *dir_out = row->data_dir < home->n_dirs ? row->data_dir : home->main;
+    *dir_out = lost_dir(store, home, index);
     memset(store->volume + row->directory_off, 0,
            (size_t)row->n_buckets * sizeof(struct eng_bucket));
     err = eng_header_init(store->volume_fd, &store->super, index);
@@ -218,6 +226,34 @@ static gyre_err open_data_file(struct eng_store *store, const struct eng_home *h
     TRY(check_data_file(store, home->open, stripe));
 out:
     return err;
+}
+
+/* A directory that holds no file of the store, and gets none, would stay unused without a word. A
+ * data file that is missing is the graver fault, and is reported when it is opened. */
+static gyre_err check_dirs(const struct eng_store *store, const struct eng_home *home)
+{
+    bool used[ENG_MAX_STRIPES] = {false};
+
+    used[home->main] = true;
+    for (uint32_t i = 0; i < store->n_stripes; i++) {
+        char name[ENG_NAME_MAX];
+        uint32_t dir;
+        eng_data_name(i, name);
+        if (eng_home_find(home, name, store->super.stripes[i].data_dir, &dir))
+            used[dir] = true;
+        else if (home->open->replace_lost)
+            used[lost_dir(store, home, i)] = true;
+        else
+            return GYRE_OK;
+    }
+    for (uint32_t dir = 0; dir < home->n_dirs; dir++)
+        if (!used[dir])
+            return eng_refuse(
+                home->open, GYRE_INVALID,
+                "%s: holds no file of the store in %s, and a store cannot be enlarged "
+                "yet: leave this directory out, or start anew with --reset",
+                home->open->dirs[dir].path, home->open->dirs[home->main].path);
+    return GYRE_OK;
 }
 
 static gyre_err map_data(struct eng_store *store, const struct eng_open *open, uint32_t index)
@@ -277,6 +313,7 @@ gyre_err eng_volume_open(struct eng_store *store, const struct eng_home *home)
     store->n_stripes = store->super.n_stripes;
     for (uint32_t i = 0; i < store->n_stripes; i++)
         describe_stripe(store, i);
+    TRY(check_dirs(store, home));
     for (uint32_t i = 0; i < store->n_stripes; i++)
         TRY(open_data_file(store, home, i));
     for (uint32_t i = 0; i < store->n_stripes; i++)

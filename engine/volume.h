@@ -19,6 +19,9 @@
  * files without a volume file), DISK_FULL, ACCESS, IO, NO_FILES, NO_MEMORY; all are explained. */
 GYRE_MUST_USE gyre_err eng_volume_make(struct eng_home *home, bool replace);
 
+/* Removes a store that this opening made and that nothing was stored in. */
+void eng_volume_unmake(struct eng_home *home);
+
 /* Opens and maps all files of the store into store->super, ->volume*, ->stripes[]. DAMAGED,
  * INCOMPATIBLE, FOREIGN, INVALID, ACCESS, IO, NO_FILES, NO_MEMORY; all are explained, and nothing
  * was changed unless a lost data file was to be replaced. */

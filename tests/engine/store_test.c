@@ -1,6 +1,8 @@
 /* A store as a whole: made, opened, closed, made anew. */
 #include "tests/engine/open_store.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "engine/base/io.h"
@@ -148,6 +150,115 @@ TEST(a_reference_keeps_the_store_locked_after_close)
     open_refused(&o, GYRE_LOCKED, "close it first");
     eng_store_unref(store);
     make_and_close(&o);
+    opening_fini(&o);
+}
+
+/* ---- Refusals leave nothing ---- */
+
+TEST(inv_E43_a_refused_opening_leaves_no_file_or_directory)
+{
+    struct opening o;
+    struct rlimit files;
+
+    opening_init(&o, test_path("x/y/z"));
+    o.open.size_bytes = UINT64_C(1) << 20;
+    open_refused(&o, GYRE_INVALID, "too small");
+    CHECK(!exists(test_path("x")));
+    o.open.size_bytes = UINT64_C(100) << 40;
+    open_refused(&o, GYRE_DISK_FULL, "free some space");
+    CHECK(!exists(test_path("x")));
+    CHECK(mkdir(test_path("x"), 0700) == 0);
+    open_refused(&o, GYRE_DISK_FULL, "free some space");
+    CHECK(exists(test_path("x")) && !exists(test_path("x/y")));
+    o.open.reset = true;
+    open_refused(&o, GYRE_DISK_FULL, "free some space");
+    CHECK(exists(test_path("x")) && !exists(test_path("x/y")));
+    o.open.reset = false;
+    CHECK(mkdir(test_path("x/y"), 0700) == 0 && mkdir(test_path("x/y/z"), 0700) == 0);
+    open_refused(&o, GYRE_DISK_FULL, "free some space");
+    CHECK(rmdir(test_path("x/y/z")) == 0); /* it is empty */
+
+    /* The second directory cannot be made after the first one was. */
+    o.open.size_bytes = STORE_BYTES;
+    o.dirs[1].path = strdup(test_path("x/file/d"));
+    o.open.n_dirs = 2;
+    int fd = open(test_path("x/file"), O_CREAT | O_WRONLY, 0600);
+    CHECK(fd >= 0 && close(fd) == 0);
+    struct eng_store *store;
+    CHECK(eng_store_open(&o.open, &store) != GYRE_OK);
+    CHECK(exists(test_path("x/y")) && !exists(test_path("x/y/z")));
+
+    /* A data file that outgrows the limit: the disk is full halfway. */
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(getrlimit(RLIMIT_FSIZE, &files) == 0);
+    const struct rlimit small = {UINT64_C(8) << 20, files.rlim_max};
+    CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    free(o.dirs[1].path);
+    o.open.n_dirs = 1;
+    CHECK(eng_store_open(&o.open, &store) != GYRE_OK);
+    CHECK(setrlimit(RLIMIT_FSIZE, &files) == 0);
+    CHECK(!exists(test_path("x/y/z")));
+    make_and_close(&o);
+    opening_fini(&o);
+}
+
+/* Wherever it ends: at the lock, a data file, the volume, the runtime segment. */
+TEST(inv_E43_an_opening_that_runs_out_of_files_leaves_none)
+{
+    struct opening o;
+    struct rlimit files;
+    struct eng_store *store;
+    gyre_err err = GYRE_NO_FILES;
+    unsigned refused = 0;
+
+    opening_init(&o, test_path("data"));
+    CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
+    for (rlim_t n = 3; err != GYRE_OK && n < 64; n++) {
+        const struct rlimit few = {n, files.rlim_max};
+        CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+        err = eng_store_open(&o.open, &store);
+        CHECK_MSG(err == GYRE_OK || !exists(o.dirs[0].path), "%s: %s", gyre_err_name(err),
+                  o.message);
+        refused += err != GYRE_OK;
+    }
+    CHECK_OK(err);
+    CHECK(refused > 4);
+    CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+    CHECK_OK(eng_store_close(store, true));
+    opening_fini(&o);
+}
+
+TEST(inv_E43_a_refused_opening_of_a_store_leaves_no_lock_file)
+{
+    struct opening o;
+
+    opening_init(&o, test_path("data"));
+    make_and_close(&o);
+    CHECK(unlink(test_path("data/lock.gyre")) == 0);
+    CHECK(rename(test_path("data/stripe-0000.gyre"), test_path("kept")) == 0);
+    open_refused(&o, GYRE_DAMAGED, "is in none of the data directories");
+    CHECK(!exists(test_path("data/lock.gyre")));
+    CHECK(rename(test_path("kept"), test_path("data/stripe-0000.gyre")) == 0);
+    make_and_close(&o);
+    CHECK(exists(test_path("data/lock.gyre")));
+    opening_fini(&o);
+}
+
+TEST(a_directory_that_the_store_does_not_use_is_refused)
+{
+    struct opening o;
+
+    opening_init(&o, test_path("data"));
+    make_and_close(&o);
+    o.dirs[1].path = strdup(test_path("more"));
+    o.open.n_dirs = 2;
+    open_refused(&o, GYRE_INVALID, "cannot be enlarged yet");
+    CHECK(strstr(o.message, o.dirs[1].path) == o.message && !exists(o.dirs[1].path));
+    o.open.replace_lost = true;
+    open_refused(&o, GYRE_INVALID, "cannot be enlarged yet");
+    o.open.reset = true;
+    make_and_close(&o);
+    CHECK(exists(test_path("more/stripe-0001.gyre")));
     opening_fini(&o);
 }
 
