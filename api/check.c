@@ -22,8 +22,6 @@ gyre_err gyre_check(struct gyre_store *store, bool bodies,
     report_out->objects_incomplete = found.objects_incomplete;
     report_out->live_bytes = found.live_bytes;
     report_out->violations = found.violations;
-    if (err == GYRE_DAMAGED && (found.violations | found.documents_bad) == 0)
-        err = GYRE_OK; /* eviction takes the parts of an object one at a time */
     api_leave(store, shard);
     return err;
 }
