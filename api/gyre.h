@@ -89,7 +89,8 @@ enum gyre_open_mode {
  * is created. */
 struct gyre_options {
     size_t struct_size;               /* set by gyre_options_init */
-    const struct gyre_data_dir *dirs; /* the first one also holds the volume and lock files */
+    const struct gyre_data_dir *dirs; /* the first one also holds the volume and lock files; of an
+                                         existing store all, in any order, and no others */
     size_t n_dirs;
     uint64_t size_bytes; /* total for directories without a size of their own */
     enum gyre_open_mode mode;
@@ -108,11 +109,12 @@ struct gyre_options {
 
 GYRE_API void gyre_options_init(struct gyre_options *options);
 
-/* Opens a store. On failure nothing is held, nothing stored was changed, and `message_out` (if not
- * NULL) gets a sentence that names the file, what is wrong with it and what to do; at most
- * `message_size` bytes with terminator. INVALID, NO_STORE, LOCKED, DAMAGED, INCOMPATIBLE, FOREIGN,
- * DISK_FULL, ACCESS, UNSUPPORTED, IO, NO_MEMORY, NO_FILES. Blocks: reads the directory (0.07 % of
- * the size); after a crash also what was written since the last sync. */
+/* Opens a store. On failure nothing is held, nothing stored was changed, no file or directory was
+ * left, and `message_out` (if not NULL) gets a sentence that names the file, what is wrong with it
+ * and what to do; at most `message_size` bytes with terminator. INVALID, NO_STORE, LOCKED, BUSY,
+ * DAMAGED, INCOMPATIBLE, FOREIGN, DISK_FULL, ACCESS, UNSUPPORTED, IO, NO_MEMORY, NO_FILES. Blocks:
+ * reads the directory (0.07 % of the size); after a crash also what was written since the last
+ * sync. */
 GYRE_MUST_USE GYRE_API gyre_err gyre_open(const struct gyre_options *options,
                                           struct gyre_store **store_out, char *message_out,
                                           size_t message_size);

@@ -1,6 +1,7 @@
 /* What is there after the power went. */
 #include "tests/engine/images.h"
 
+#include "engine/place_doc.h"
 #include "engine/sync.h"
 
 TEST(inv_E47_files_copied_without_closing_hold_every_object)
@@ -139,6 +140,43 @@ static size_t seventy_thousand(uint32_t number, uint32_t version)
     (void)number;
     (void)version;
     return 70000;
+}
+
+/* A document that is written before its condition fails, in a slab and in an extent of its own. */
+TEST(inv_E11_a_refused_document_does_not_come_back_after_a_power_loss)
+{
+    static const size_t lens[] = {0, 100, 5000, 16000, 30000, 60000};
+    struct opening o;
+    struct opening copy;
+
+    opening_init(&o, test_path("data"));
+    opening_init(&copy, test_path("copy"));
+    struct eng_store *store = open_ok(&o);
+    struct eng_stripe *stripe = &store->stripes[0];
+    object_put(store, 0, 1, len_of(0, 1));
+    CHECK_OK(eng_sync_store(store, false));
+    for (uint32_t i = 0; i < 6; i++) {
+        uint8_t key[32];
+        uint32_t version = 2;
+        uint8_t *bytes = object_bytes(i, version, lens[i]);
+        const struct eng_spec spec = {.key = key, .type = ENG_DOC, .total_len = lens[i]};
+        const struct iovec meta = {&version, sizeof version};
+        const struct iovec body = {bytes, lens[i]};
+        struct eng_placed placed;
+        object_key(i, key);
+        CHECK_OK(eng_placed_write(stripe, ENG_POOL_MAIN, &spec, &meta, &body, &placed));
+        eng_placed_abort(&placed);
+        free(bytes);
+    }
+    copy_files(o.dirs[0].path, copy.dirs[0].path);
+    struct eng_store *again = open_ok(&copy);
+    CHECK_EQ_INT(object_version(again, 0, len_of), 1);
+    CHECK_EQ_U64(recovered(again), 0);
+    CHECK_EQ_U64(check_store(again, false).documents, 1);
+    CHECK_OK(eng_store_close(again, true));
+    CHECK_OK(eng_store_close(store, true));
+    opening_fini(&o);
+    opening_fini(&copy);
 }
 
 static size_t seven_hundred_thousand(uint32_t number, uint32_t version)
