@@ -1,8 +1,10 @@
 #include "server/commands.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "server/front.h"
@@ -12,7 +14,13 @@
 #include "server/quantity.h"
 #include "server/s3/s3.h"
 
-enum { CLOSE_TIMEOUT_MS = 10000, WORKERS_MIN = 4, QUEUED_PER_WORKER = 256, ERROR_MAX = 1024 };
+enum {
+    CLOSE_TIMEOUT_MS = 10000,
+    WORKERS_MIN = 4,
+    QUEUED_PER_WORKER = 256,
+    ERROR_MAX = 1024,
+    FILES_SPARE = 64
+};
 
 /* All that one server consists of; built in this order, taken apart in the reverse one. */
 struct server {
@@ -122,6 +130,50 @@ static void warn_if_open(const struct srv_options *options)
                 options->listen[i].host);
 }
 
+/* Clients beyond the limit on open files would wait unanswered instead of being told to. */
+static void warn_if_few_files(const struct srv_options *options)
+{
+    struct rlimit files;
+    int used = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (used >= 0)
+        close(used);
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || used < 0)
+        return;
+    rlim_t room = files.rlim_cur - (rlim_t)used;
+    if (room < options->max_connections + FILES_SPARE)
+        srv_log(SRV_LOG_WARN,
+                "the limit on open files (ulimit -n) is %llu: raise it, or give a smaller "
+                "--max-connections than %llu",
+                (unsigned long long)files.rlim_cur, (unsigned long long)options->max_connections);
+}
+
+/* The sizes asked for are those of a new store; one that is there keeps its own. A new one may fall
+ * short by its last, incomplete segments. */
+static void warn_if_other_size(const struct server *server)
+{
+    const struct srv_options *options = server->options;
+    uint64_t want = 0, have = 0;
+    bool is_shared = false;
+    struct gyre_file file;
+    char text[SRV_SIZE_TEXT_MAX];
+    for (size_t i = 0; i < options->n_data; i++) {
+        want += options->data[i].size_bytes;
+        is_shared = is_shared || options->data[i].size_bytes == 0;
+    }
+    if (is_shared && options->size == 0)
+        return;
+    want += is_shared ? options->size : 0;
+    for (size_t i = 0; gyre_file_at(server->store, i, &file) == GYRE_OK; i++)
+        have += file.size_bytes;
+    if (have <= want && have >= want - want / 8)
+        return;
+    srv_size_write(have, text);
+    srv_log(SRV_LOG_WARN,
+            "the store was made with another size and keeps it: %s; --reset makes a "
+            "new, empty one",
+            text);
+}
+
 /* Takes everything apart that was built; true if all that was stored is on disk. */
 static bool server_fini(struct server *server)
 {
@@ -155,6 +207,8 @@ int srv_command_serve(const struct srv_options *options)
         goto out;
     greet(&server);
     warn_if_open(options);
+    warn_if_few_files(options);
+    warn_if_other_size(&server);
     if (!srv_front_run(server.front))
         srv_log(SRV_LOG_WARN, "requests were cut short; see --drain-timeout");
     ok = true;

@@ -62,7 +62,8 @@ struct srv_front_stats {
 };
 
 /* What every process that runs a front must do before it starts a thread or allocates: malloc
- * thresholds that suit buffers of megabytes, and SIGPIPE ignored. */
+ * thresholds that suit buffers of megabytes, SIGPIPE ignored, and as many open files as the system
+ * lets it have: shells and services start with 1024. */
 void srv_process_init(void);
 
 /* Fills in the defaults; listeners are left empty. */

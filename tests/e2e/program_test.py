@@ -131,10 +131,40 @@ def closed_streams(tmp):
         gs.check("and the store opens", server.request("GET", "/").status == 200)
 
 
+def open_files(tmp):
+    """The limit on open files is raised as far as it goes; where that is not enough it is said."""
+    for limit, enough in (("-Sn 40", True), ("-n 300", False)):
+        port = gs.free_port()
+        log = open(tmp / "files.log", "w+")
+        process = subprocess.Popen(["bash", "-c", f'ulimit {limit}; exec "$0" serve --data "$1" --size 64M --listen "$2"', gs.GYRE,
+                                    str(tmp / "files"), f"127.0.0.1:{port}"], stdout=log, stderr=log)
+        gs.check(f"ulimit {limit}: it starts", gs.wait_until(lambda: "try:" in (tmp / "files.log").read_text()))
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(150)]
+        for client in clients:
+            client.settimeout(10)
+            client.sendall(b"HEAD /none HTTP/1.1\r\nHost: x\r\n\r\n")
+        gs.check(f"ulimit {limit}: 150 clients are answered", all(client.recv(12) == b"HTTP/1.1 404" for client in clients))
+        for client in clients:
+            client.close()
+        process.terminate()
+        gs.check_eq(f"ulimit {limit}: it stops", process.wait(30), 0)
+        log.seek(0)
+        gs.check_eq(f"ulimit {limit}: a warning", "limit on open files" in log.read(), not enough)
+
+
+def another_size(tmp):
+    """A store keeps its size; who asks for another one is told."""
+    for size, word in (("64M", False), ("64M", False), ("128M", True), ("100M", True)):
+        with gs.Server(size=size, data=tmp / "sized") as server:
+            server.request("GET", "/")
+        gs.check_eq(f"--size {size} of a store of 64M: a warning", "another size" in server.log(), word)
+        server.log_path.unlink()
+
+
 def main():
     tmp = pathlib.Path(tempfile.mkdtemp(dir=gs.tmpdir()))
     gs.run(help_and_version, lambda: mistakes(tmp), lambda: port_taken(tmp), lambda: configured(tmp), lambda: first_words(tmp),
-           lambda: closed_streams(tmp))
+           lambda: closed_streams(tmp), lambda: open_files(tmp), lambda: another_size(tmp))
     gs.finish()
 
 
