@@ -12,6 +12,7 @@
 #include "engine/base/check.h"
 #include "engine/base/filelock.h"
 #include "engine/base/io.h"
+#include "engine/base/step.h"
 #include "engine/base/sys.h"
 #include "engine/refuse.h"
 
@@ -104,6 +105,7 @@ static gyre_err take(struct eng_lockfile *lock, const struct eng_home *home)
         return eng_refuse_io(home->open, GYRE_IO, errno, lock->path, "cannot look at the file");
     lock->dev = status.st_dev;
     lock->ino = status.st_ino;
+    GYRE_STEP("lockfile.take.opened");
     err = eng_filelock_try(lock->fd, ENG_LOCK_OPEN, ENG_FILELOCK_EXCLUSIVE);
     if (err == GYRE_LOCKED)
         return refuse_locked(lock, home);

@@ -64,7 +64,10 @@ TEST(a_part_that_is_missing_makes_a_miss_and_the_head_goes)
     struct eng_part_row row = {.length = 65536, .part_no = 1};
     struct gyre_key key = key_of(1);
     struct gyre_handle *handle;
+    struct gyre_check_report report = {.struct_size = sizeof report};
     put_head(store, 1, &row, sizeof row, 65536, 1, 5);
+    CHECK_OK(gyre_check(store, true, NULL, NULL, &report)); /* as eviction leaves them */
+    CHECK_EQ_U64(report.objects_incomplete, 1);
     CHECK_ERR(gyre_get(store, &key, 0, 0, &handle), GYRE_NOT_FOUND);
     CHECK_ERR(gyre_exists(store, &key, 0, GYRE_PROBABLE), GYRE_NOT_FOUND); /* dropped */
     close_store(store);

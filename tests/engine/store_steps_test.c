@@ -186,3 +186,29 @@ TEST(inv_E46_data_then_directory_then_header)
     CHECK_OK(eng_store_close(store, true));
     opening_fini(&o);
 }
+
+static gyre_err remove_lock_file(void *data, const char *name, bool can_fail)
+{
+    (void)can_fail;
+    if (strcmp(name, "lockfile.take.opened") == 0)
+        CHECK(unlink(data) == 0);
+    return GYRE_OK;
+}
+
+/* The one whose opening was refused removes the file that another has just opened. */
+TEST(a_lock_on_a_file_that_lost_its_name_is_no_lock)
+{
+    struct opening o;
+    char *lock_path = strdup(test_path("data/lock.gyre"));
+    const struct eng_step_hook hook = {remove_lock_file, lock_path};
+
+    need_steps();
+    opening_init(&o, test_path("data"));
+    make(&o);
+    eng_step_install(&hook);
+    open_refused(&o, GYRE_BUSY, "try again");
+    eng_step_install(NULL);
+    make(&o);
+    free(lock_path);
+    opening_fini(&o);
+}
