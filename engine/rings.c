@@ -53,8 +53,8 @@ static const struct eng_ring_row *header_row(const struct eng_recovering *r, uin
     return row->used && row->pool == pool && is_member(r->stripe, row->segment, pool) ? row : NULL;
 }
 
-/* Members that the table knows, in ring order; in order of their numbers if the table's succession
- * is broken. */
+/* Members that the table knows, in ring order from the header's frontier on; in order of their
+ * numbers, from there too, if the table's succession is broken. */
 static void list_known(const struct eng_recovering *r, uint8_t pool, struct sequence *seq)
 {
     const struct eng_stripe *stripe = r->stripe;
@@ -70,9 +70,11 @@ static void list_known(const struct eng_recovering *r, uint8_t pool, struct sequ
     uint32_t lowest = seq->at[0];
     if (!follow_chain(stripe, pool, row != NULL ? row->segment : lowest, seq->n, seq->at)) {
         uint32_t n = 0;
-        for (uint32_t i = 0; i < stripe->n_segments; i++)
-            if (is_member(stripe, i, pool))
-                seq->at[n++] = i;
+        for (uint32_t i = 0; i < stripe->n_segments; i++) {
+            uint32_t segment = ((row != NULL ? row->segment : 0) + i) % stripe->n_segments;
+            if (is_member(stripe, segment, pool))
+                seq->at[n++] = segment;
+        }
     }
 }
 
