@@ -20,7 +20,7 @@
 #include "server/loop_run.h"
 #include "server/tls.h"
 
-enum { TLS_RECEIVE_BYTES = 512 << 10, NAME_BYTES = 128 };
+enum { TLS_RECEIVE_BYTES = 512 << 10, NAME_BYTES = 128, FILES_LEAST = 16 };
 
 /* [c] const between create and destroy  [a] atomic */
 struct srv_front {
@@ -138,6 +138,21 @@ static bool create_loops(struct srv_front *front, char *error, size_t size)
     return true;
 }
 
+/* libh2o aborts where it gets no descriptor for a loop. Each takes three, one a listener, and one
+ * for what its thread opens; the rest is for the store and a few clients. */
+static bool files_suffice(const struct srv_front *front, char *error, size_t size)
+{
+    struct rlimit files;
+    rlim_t need = FILES_LEAST + front->n_loops * (4 + (rlim_t)front->config.n_listeners);
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= need)
+        return true;
+    snprintf(error, size,
+             "the limit on open files is %llu and %u threads need %llu: raise it (ulimit -n), or "
+             "give fewer --threads",
+             (unsigned long long)files.rlim_cur, front->n_loops, (unsigned long long)need);
+    return false;
+}
+
 struct srv_front *srv_front_create(const struct srv_front_config *config, char *error, size_t size)
 {
     SRV_CHECK(config->n_listeners > 0);
@@ -149,7 +164,8 @@ struct srv_front *srv_front_create(const struct srv_front_config *config, char *
     front->config = *config;
     front->stop_fd = -1;
     front->n_loops = config->n_threads > 0 ? config->n_threads : usable_cores();
-    if (!open_listeners(front, error, size) || !create_loops(front, error, size)) {
+    if (!files_suffice(front, error, size) || !open_listeners(front, error, size) ||
+        !create_loops(front, error, size)) {
         srv_front_destroy(front);
         return NULL;
     }

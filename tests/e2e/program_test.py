@@ -133,6 +133,11 @@ def closed_streams(tmp):
 
 def open_files(tmp):
     """The limit on open files is raised as far as it goes; where that is not enough it is said."""
+    for limit, threads in ((8, 1), (200, 60)):
+        refused = subprocess.run(["bash", "-c", f'ulimit -n {limit}; exec "$0" serve --data "$1" --threads {threads} --listen 127.0.0.1:0',
+                                  gs.GYRE, str(tmp / "no-files")], capture_output=True, text=True, timeout=60, check=False)
+        gs.check(f"ulimit -n {limit}: too few for {threads} threads is said in a line", refused.returncode == 1
+                 and refused.stderr.count("\n") == 1 and f"open files is {limit}" in refused.stderr, refused)
     for limit, enough in (("-Sn 40", True), ("-n 300", False)):
         port = gs.free_port()
         log = open(tmp / "files.log", "w+")
