@@ -143,16 +143,20 @@ def open_files(tmp):
         log = open(tmp / "files.log", "w+")
         process = subprocess.Popen(["bash", "-c", f'ulimit {limit}; exec "$0" serve --data "$1" --size 64M --listen "$2"', gs.GYRE,
                                     str(tmp / "files"), f"127.0.0.1:{port}"], stdout=log, stderr=log)
-        gs.check(f"ulimit {limit}: it starts", gs.wait_until(lambda: "try:" in (tmp / "files.log").read_text()))
-        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(150)]
-        for client in clients:
-            client.settimeout(10)
-            client.sendall(b"HEAD /none HTTP/1.1\r\nHost: x\r\n\r\n")
-        gs.check(f"ulimit {limit}: 150 clients are answered", all(client.recv(12) == b"HTTP/1.1 404" for client in clients))
-        for client in clients:
-            client.close()
-        process.terminate()
-        gs.check_eq(f"ulimit {limit}: it stops", process.wait(30), 0)
+        try:
+            gs.check(f"ulimit {limit}: it starts", gs.wait_until(lambda: "try:" in (tmp / "files.log").read_text()))
+            clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(150)]
+            for client in clients:
+                client.settimeout(10)
+                client.sendall(b"HEAD /none HTTP/1.1\r\nHost: x\r\n\r\n")
+            gs.check(f"ulimit {limit}: 150 clients are answered", all(client.recv(12) == b"HTTP/1.1 404" for client in clients))
+            for client in clients:
+                client.close()
+            process.terminate()
+            gs.check_eq(f"ulimit {limit}: it stops", process.wait(30), 0)
+        finally:
+            process.kill()
+            process.wait()
         log.seek(0)
         gs.check_eq(f"ulimit {limit}: a warning", "limit on open files" in log.read(), not enough)
 
