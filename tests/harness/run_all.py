@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -83,10 +84,12 @@ def end_group(group):
 
 
 running = {}  # session -> temporary directory of each test in progress
+starting = threading.RLock()  # held while a test is begun; kept by stop(), after which none is
 
 
 def stop(number, _frame):
     """Ends with nothing left behind, whoever asks."""
+    starting.acquire()
     for group, tmp in list(running.items()):
         end_group(group)
         shutil.rmtree(tmp, ignore_errors=True)
@@ -97,14 +100,14 @@ def stop(number, _frame):
 def run_command(test):
     """Runs one test: (passed, failed, skipped, output, seconds)."""
     began = time.monotonic()
-    tmp = tempfile.mkdtemp(prefix="gyre-run-")
-    os.chmod(tmp, 0o755)  # some tests go on as another user
-    env = {**os.environ, **SANITIZER_ENV, **test.env, "TMPDIR": tmp}
     notes = []
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(test.command, cwd=test.cwd or tmp, env=env, stdin=subprocess.DEVNULL, stdout=log,
-                                   stderr=subprocess.STDOUT, start_new_session=True)
-        running[process.pid] = tmp
+        with starting:
+            tmp = tempfile.mkdtemp(prefix="gyre-run-")
+            os.chmod(tmp, 0o755)  # some tests go on as another user
+            process = subprocess.Popen(test.command, cwd=test.cwd or tmp, env={**os.environ, **SANITIZER_ENV, **test.env, "TMPDIR": tmp},
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+            running[process.pid] = tmp
         try:
             status = process.wait(test.limit_s)
         except subprocess.TimeoutExpired:
