@@ -4,12 +4,19 @@
  * beside them. A full store forgets what is coldest. Reads take no lock and copy nothing: a handle
  * lends the bytes where they lie in the mapped file.
  *
- * Owns:    whoever opened or began something closes it: gyre_store, gyre_handle, gyre_put. Strings
- * returned are static or lent. Threads: a gyre_store may be used by any number of threads. A
- * gyre_handle or gyre_put belongs to one thread at a time. Blocks:  each function says so. "Never"
- * includes page faults on cold data. Errors:  every fallible call returns a gyre_err that must be
- * looked at; out parameters are emptied first. C17 and C++17. ABI: functions are only added within
- * a major version; structures that a caller allocates start with their size.
+ * Owns:    whoever opened or began something closes it: gyre_store, gyre_handle, gyre_put.
+ *          Strings returned are static or lent.
+ *
+ * Threads: a gyre_store may be used by any number of threads; a gyre_handle or gyre_put belongs to
+ *          one thread at a time.
+ *
+ * Blocks:  each function says so. "Never" includes page faults on cold data.
+ *
+ * Errors:  every fallible call returns a gyre_err that must be looked at; out parameters are
+ *          emptied first.
+ *
+ * C17 and C++17. ABI: functions are only added within a major version; structures that a caller
+ * allocates start with their size.
  */
 #pragma once
 
