@@ -4,10 +4,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "server/check.h"
 
-enum { SIZE_SMALL = 64 << 10, SIZE_LARGE = 1 << 20, ALIGNMENT = 4096 };
+enum { SIZE_SMALL = 64 << 10, SIZE_LARGE = 1 << 20 };
+
+/* Free buffers kept for the next bodies; what comes back beyond goes back to the system. */
+enum { IDLE_MAX_BYTES = 32 << 20 };
 
 enum size_class { SMALL, LARGE, N_CLASSES };
 
@@ -18,13 +22,14 @@ struct srv_buf_pool {
     pthread_mutex_t lock;
     struct srv_buf *free[N_CLASSES]; /* [w] */
     size_t held_bytes;               /* [w] handed out or free; never above the budget */
+    size_t idle_bytes;               /* [w] free; at most IDLE_MAX_BYTES */
     size_t budget_bytes;             /* [c] */
     _Atomic size_t used_bytes;       /* [a] handed out */
 };
 
 static void destroy_buf(struct srv_buf *buf)
 {
-    free(buf->base);
+    munmap(buf->base, buf->capacity);
     free(buf);
 }
 
@@ -33,11 +38,13 @@ static struct srv_buf *create_buf(struct srv_buf_pool *pool, size_t capacity)
     struct srv_buf *buf = calloc(1, sizeof *buf);
     if (buf == NULL)
         return NULL;
-    buf->base = aligned_alloc(ALIGNMENT, capacity);
-    if (buf->base == NULL) {
+    /* Its own mapping: the heap would keep the pages of what is given up. */
+    void *base = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) {
         free(buf);
         return NULL;
     }
+    buf->base = base;
     buf->capacity = capacity;
     buf->pool_ = pool;
     return buf;
@@ -46,8 +53,10 @@ static struct srv_buf *create_buf(struct srv_buf_pool *pool, size_t capacity)
 static struct srv_buf *pop_locked(struct srv_buf_pool *pool, enum size_class class)
 {
     struct srv_buf *buf = pool->free[class];
-    if (buf != NULL)
+    if (buf != NULL) {
         pool->free[class] = buf->next_;
+        pool->idle_bytes -= buf->capacity;
+    }
     return buf;
 }
 
@@ -135,9 +144,17 @@ void srv_buf_release(struct srv_buf *buf)
     enum size_class class = buf->capacity == SIZE_SMALL ? SMALL : LARGE;
     atomic_fetch_sub_explicit(&pool->used_bytes, buf->capacity, memory_order_relaxed);
     pthread_mutex_lock(&pool->lock);
-    buf->next_ = pool->free[class];
-    pool->free[class] = buf;
+    bool is_kept = pool->idle_bytes + buf->capacity <= IDLE_MAX_BYTES;
+    if (is_kept) {
+        buf->next_ = pool->free[class];
+        pool->free[class] = buf;
+        pool->idle_bytes += buf->capacity;
+    } else {
+        pool->held_bytes -= buf->capacity;
+    }
     pthread_mutex_unlock(&pool->lock);
+    if (!is_kept)
+        destroy_buf(buf);
 }
 
 size_t srv_buf_pool_used_bytes(const struct srv_buf_pool *pool)

@@ -4,7 +4,7 @@
  * Threads: all functions on any thread.
  * Blocks:  never.
  * Allocates: from free lists of two sizes (64 KiB and 1 MiB, page aligned); grows up to the budget,
- * then refuses.
+ * then refuses. Of what comes back at most 32 MiB are kept for the next bodies.
  */
 #pragma once
 

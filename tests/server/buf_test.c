@@ -2,6 +2,8 @@
 #include "server/buf.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "tests/harness/test.h"
 
@@ -82,6 +84,33 @@ static void *churn(void *arg)
         srv_buf_release(buf);
     }
     return NULL;
+}
+
+static size_t resident_bytes(void)
+{
+    size_t size, resident;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%zu %zu", &size, &resident) == 2);
+    fclose(file);
+    return resident * 4096;
+}
+
+TEST(memory_of_a_burst_goes_back_to_the_system)
+{
+    enum { BURST = 96 };
+    struct srv_buf_pool *pool = srv_buf_pool_create((size_t)BURST << 20);
+    struct srv_buf *bufs[BURST];
+    size_t before = resident_bytes();
+    for (int i = 0; i < BURST; i++) {
+        bufs[i] = srv_buf_acquire(pool, 1 << 20);
+        CHECK(bufs[i] != NULL);
+        memset(bufs[i]->base, 1, bufs[i]->capacity);
+    }
+    CHECK(resident_bytes() - before >= (size_t)90 << 20);
+    for (int i = 0; i < BURST; i++)
+        srv_buf_release(bufs[i]);
+    CHECK(resident_bytes() - before <= (size_t)40 << 20);
+    srv_buf_pool_destroy(pool);
 }
 
 TEST(threads_share_a_pool)
