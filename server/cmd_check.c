@@ -35,7 +35,8 @@ static void print_text(const struct gyre_check_report *report, bool bodies, bool
     if (report->documents_bad != 0)
         printf("%" PRIu64 " documents are damaged and read as absent\n", report->documents_bad);
     if (report->objects_incomplete != 0)
-        printf("%" PRIu64 " objects lost a part to eviction and read as absent\n", report->objects_incomplete);
+        printf("%" PRIu64 " objects lost a part to eviction and read as absent\n",
+               report->objects_incomplete);
     if (report->violations != 0)
         printf("%" PRIu64 " rules of the index are broken: start once with --reset\n",
                report->violations);
