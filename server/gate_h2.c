@@ -340,7 +340,7 @@ static void on_readable(h2o_socket_t *sock, const char *err)
     }
     srv_conn_ref(conn);
     if (conn->is_tls)
-        srv_conn_take_tls(conn, 0);
+        srv_conn_take_tls(conn);
     if (conn->is_tls || receive(conn))
         filter(conn);
     srv_conn_unref(conn);
@@ -432,6 +432,14 @@ void srv_gate_h2_start(struct srv_conn *conn)
     srv_conn_ref(conn);
     filter(conn);
     srv_conn_unref(conn);
+}
+
+void srv_gate_h2_cut(struct srv_conn *conn)
+{
+    /* libh2o may have forgotten a connection whose TLS has yet to say goodbye. It has not while it
+     * reads. */
+    if (conn->sock->_cb.read != NULL)
+        conn->h2o_read(conn->sock, h2o_socket_error_closed);
 }
 
 void srv_gate_h2_free(struct srv_conn *conn)
