@@ -434,14 +434,6 @@ void srv_gate_h2_start(struct srv_conn *conn)
     srv_conn_unref(conn);
 }
 
-void srv_gate_h2_cut(struct srv_conn *conn)
-{
-    /* libh2o may have forgotten a connection whose TLS has yet to say goodbye. It has not while it
-     * reads. */
-    if (conn->sock->_cb.read != NULL)
-        conn->h2o_read(conn->sock, h2o_socket_error_closed);
-}
-
 void srv_gate_h2_free(struct srv_conn *conn)
 {
     while (conn->h2->bodies != NULL)

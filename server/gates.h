@@ -17,8 +17,6 @@ void srv_gate_h1_drain(struct srv_conn *conn);
 void srv_gate_h1_close(struct srv_conn *conn);
 /* The exchange has been answered in full, and the connection may be kept: goes on to the next. */
 void srv_gate_h1_next(struct srv_conn *conn);
-/* Has libh2o close the connection, if it still knows it. */
-void srv_gate_h2_cut(struct srv_conn *conn);
 /* Finds the body the filter holds for a request, and what it knows of its length. */
 void srv_gate_h2_bind(struct srv_exchange *ex);
 /* The exchange wants the next buffer; `on_body` is set. */

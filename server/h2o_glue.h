@@ -2,10 +2,10 @@
  * other file includes this.
  *
  * Owns:    a loop owns its connections; a connection lives until its socket has closed and the
- * last reference is gone; an exchange is memory of its pool, which is libh2o's request's over HTTP/2
- * and its connection's over HTTP/1, and dies with it.
- * Threads: everything on the loop's thread, except where a field says [a] or [c].
- * Keeps:   no exchange is disposed of while one of its handler's callbacks is on the stack.
+ * last reference is gone; an exchange is memory of its pool, which is libh2o's request's over
+ * HTTP/2 and its connection's over HTTP/1, and dies with it. Threads: everything on the loop's
+ * thread, except where a field says [a] or [c]. Keeps:   no exchange is disposed of while one of
+ * its handler's callbacks is on the stack.
  */
 #pragma once
 
@@ -76,13 +76,13 @@ struct srv_loop {
     h2o_timeout_t timeouts[SRV_N_TIMEOUTS]; /* [o] */
     h2o_linklist_t conns;                   /* [o] every connection */
     size_t n_conns;                         /* [o] */
-    struct srv_conn *after;        /* [o] to look at once the present round of events is over */
-    bool must_not_sleep;           /* [o] */
-    struct srv_listen_slot *slots; /* [o] one for each listener */
-    uint64_t id_seed;              /* [o] request ids */
-    struct srv_head1 head;         /* [o] for heads that come whole */
-    char *scratch;                 /* [o] */
-    uint64_t date_s;               /* [o] the second that `date` is the text of */
+    struct srv_conn *after;           /* [o] to look at once the present round of events is over */
+    bool must_not_sleep;              /* [o] */
+    struct srv_listen_slot *slots;    /* [o] one for each listener */
+    uint64_t id_seed;                 /* [o] request ids */
+    struct srv_head1 head;            /* [o] for heads that come whole */
+    char *scratch;                    /* [o] */
+    uint64_t date_s;                  /* [o] the second that `date` is the text of */
     char date[SRV_HTTP_DATE_LEN + 1]; /* [o] */
 #define X(name, help) _Atomic uint64_t n_##name; /* [a] written by the loop only */
 #include "server/front_counters.def"
@@ -125,8 +125,8 @@ struct srv_conn {
     struct srv_exchange *ex;   /* HTTP/1: the request being answered */
     h2o_mem_pool_t pool;       /* HTTP/1: its memory; empty while there is none */
     struct srv_h2 *h2;         /* HTTP/2: the frame filter */
-    char *answer;       /* HTTP/1: the gate's own response */
-    size_t linger_left; /* HTTP/1: bytes that are still read and dropped before the close */
+    char *answer;              /* HTTP/1: the gate's own response */
+    size_t linger_left;        /* HTTP/1: bytes that are still read and dropped before the close */
     unsigned n_aborts;
 };
 

@@ -378,7 +378,12 @@ static void cut(struct srv_conn *conn)
     switch (conn->protocol) {
     case SRV_PROTOCOL_UNKNOWN: h2o_socket_close(conn->sock); break;
     case SRV_PROTOCOL_H1: srv_gate_h1_close(conn); break;
-    case SRV_PROTOCOL_H2: srv_gate_h2_cut(conn); break;
+    case SRV_PROTOCOL_H2:
+        /* libh2o may have forgotten a connection whose TLS has yet to say goodbye. It has not while
+         * it reads. */
+        if (conn->sock->_cb.read != NULL)
+            conn->h2o_read(conn->sock, h2o_socket_error_closed);
+        break;
     }
     srv_conn_shutdown(conn);
     srv_conn_unref(conn);

@@ -65,7 +65,7 @@ static enum srv_out1 write_some(struct srv_exchange *ex)
     if (sent == -1 && errno != EAGAIN && errno != EINTR)
         return SRV_OUT1_BROKEN;
     size_t left = sent == -1 ? 0 : (size_t)sent;
-    for (int i = 0; i < 2; i++) {
+    for (int i = first; i < first + n_out; i++) {
         size_t n = left < out[i].len ? left : out[i].len;
         out[i].base += n;
         out[i].len -= n;
