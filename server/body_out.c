@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "server/check.h"
-#include "server/status.h"
 #include "server/conn.h"
 #include "server/exchange_run.h"
 #include "server/gates.h"
@@ -173,40 +172,6 @@ void srv_body_out_fini(struct srv_exchange *ex)
 
 /* ---- Heads ---- */
 
-/* Copies a name in lower case; returns where it ends. */
-static char *lower(char *to, struct srv_str name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        unsigned c = (unsigned char)name.base[i];
-        to[i] = (char)(c | (c - 'A' < 26u ? 0x20 : 0));
-    }
-    return to + name.len;
-}
-
-/* Copies the fields into the request's memory, names in lower case. */
-static void set_fields(h2o_req_t *req, const struct srv_response *response)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < response->n_fields; i++)
-        bytes += response->fields[i].name.len + response->fields[i].value.len;
-    char *to = h2o_mem_alloc_pool(&req->pool, bytes);
-    h2o_iovec_t *names = h2o_mem_alloc_pool(&req->pool, response->n_fields * sizeof *names);
-    h2o_vector_reserve(&req->pool, &req->res.headers, response->n_fields);
-    for (size_t i = 0; i < response->n_fields; i++) {
-        const struct srv_field *field = &response->fields[i];
-        h2o_header_t *header = &req->res.headers.entries[i];
-        names[i] = h2o_iovec_init(to, field->name.len);
-        to = lower(to, field->name);
-        const h2o_token_t *token = h2o_lookup_token(names[i].base, names[i].len);
-        header->name = token != NULL ? (h2o_iovec_t *)(uintptr_t)&token->buf : &names[i];
-        header->orig_name = NULL;
-        header->value = h2o_iovec_init(to, field->value.len);
-        memcpy(to, field->value.base, field->value.len);
-        to += field->value.len;
-    }
-    req->res.headers.size = response->n_fields;
-}
-
 /* Whether a response to this request with this status has no content whatever its fields say. */
 static bool is_bodyless(const struct srv_exchange *ex, int status)
 {
@@ -222,16 +187,10 @@ static uint64_t announced_length(const struct srv_response *response, uint64_t l
 /* Prepares the head, which goes out with the first bytes. */
 static void set_head(struct srv_exchange *ex, const struct srv_response *response, uint64_t len)
 {
-    uint64_t announced = announced_length(response, len);
-    if (ex->req == NULL) {
-        srv_out1_head(ex, response, announced);
-        return;
-    }
-    h2o_res_t *res = &ex->req->res;
-    res->status = response->status;
-    res->reason = srv_status_reason(response->status);
-    res->content_length = announced == SRV_LENGTH_UNKNOWN ? SIZE_MAX : (size_t)announced;
-    set_fields(ex->req, response);
+    if (ex->req == NULL)
+        srv_out1_head(ex, response, announced_length(response, len));
+    else
+        srv_h2_head_set(ex, response, announced_length(response, len));
 }
 
 /* HTTP/1: decides about the connection's future, which the head announces. */

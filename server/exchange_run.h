@@ -70,3 +70,9 @@ void srv_out1_break(struct srv_exchange *ex);
 bool srv_out1_look(struct srv_exchange *ex);
 /* The client has its answer and is done sending: closes the connection, or goes on with it. */
 void srv_out1_finish(struct srv_exchange *ex, bool may_keep);
+
+/* ---- h2_head.c ---- */
+
+/* Keeps the response's head with libh2o's request. */
+void srv_h2_head_set(struct srv_exchange *ex, const struct srv_response *response,
+                     uint64_t announced_length);

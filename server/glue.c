@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "server/chars.h"
 #include "server/check.h"
 #include "server/target.h"
 #include "server/conn.h"
@@ -63,14 +64,6 @@ static void make_id(struct srv_loop *loop, char id_out[ID_DIGITS + 1])
     id_out[ID_DIGITS] = '\0';
 }
 
-static void lower(char *name, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        unsigned c = (unsigned char)name[i];
-        name[i] = (char)(c | (c - 'A' < 26u ? 0x20 : 0));
-    }
-}
-
 /* Copies a checked HTTP/1 head into the exchange's memory. */
 static void take_head1(struct srv_exchange *ex, const struct srv_head1 *head, const char *from)
 {
@@ -80,7 +73,8 @@ static void take_head1(struct srv_exchange *ex, const struct srv_head1 *head, co
     struct srv_field *fields =
         h2o_mem_alloc_pool(ex->pool, (size_t)head->n_fields * sizeof *fields);
     for (int i = 0; i < head->n_fields; i++) {
-        lower(bytes + head->fields[i].name.off, head->fields[i].name.len);
+        char *name = bytes + head->fields[i].name.off;
+        srv_lower(name, name, head->fields[i].name.len);
         fields[i].name = srv_head1_str(bytes, head->fields[i].name);
         fields[i].value = srv_head1_str(bytes, head->fields[i].value);
     }

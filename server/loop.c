@@ -32,6 +32,7 @@ void srv_loop_env_init_h2o(struct srv_loop_env *env)
     h2o_hostconf_t *host =
         h2o_config_register_host(conf, h2o_iovec_init(H2O_STRLIT("default")), 65535);
     host->http2.push_preload = 0;
+    host->http2.reprioritize_blocking_assets = 0;
     srv_glue_register(host);
     env->h2o = conf;
 }
