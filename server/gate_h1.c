@@ -234,13 +234,18 @@ void srv_gate_h1_next(struct srv_conn *conn)
         srv_conn_queue_after(conn);
 }
 
-/* Notices what was sent while a handler was on the stack, and starts what is held. */
+/* Notices what was sent while a handler was on the stack, and starts what is held. A response that
+ * has more pieces has its next turn in the next round. */
 static enum srv_after after(struct srv_conn *conn)
 {
     bool goes_on = true;
     for (int i = 0; goes_on && conn->sock != NULL && !conn->is_closing && i < 2 * PIPELINED_MAX;
-         i++)
-        goes_on = conn->ex != NULL ? srv_out1_look(conn->ex) : feed(conn);
+         i++) {
+        if (conn->ex == NULL)
+            goes_on = feed(conn);
+        else
+            goes_on = srv_out1_look(conn->ex) && conn->ex == NULL;
+    }
     return SRV_AFTER_IDLE;
 }
 
