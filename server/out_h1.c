@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/uio.h>
+#include <sys/socket.h>
 
 #include "server/conn.h"
 #include "server/exchange_run.h"
@@ -61,7 +61,9 @@ static enum srv_out1 write_some(struct srv_exchange *ex)
     struct iovec vec[2];
     for (int i = 0; i < n_out; i++)
         vec[i] = (struct iovec){out[first + i].base, out[first + i].len};
-    ssize_t sent = writev(h2o_socket_get_fd(ex->conn->sock), vec, n_out);
+    const struct msghdr message = {.msg_iov = vec, .msg_iovlen = (size_t)n_out};
+    ssize_t sent =
+        sendmsg(h2o_socket_get_fd(ex->conn->sock), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent == -1 && errno != EAGAIN && errno != EINTR)
         return SRV_OUT1_BROKEN;
     size_t left = sent == -1 ? 0 : (size_t)sent;
