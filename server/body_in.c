@@ -42,7 +42,7 @@ static void on_stall(h2o_timeout_entry_t *entry)
     if (ex->request.version != 20)
         h2o_socket_read_stop(ex->conn->sock);
     if (in->is_discarding) {
-        srv_body_out_finish(ex, false);
+        srv_out1_finish(ex, false);
         return;
     }
     SRV_COUNT(ex->loop, bodies_stalled, 1);
@@ -203,7 +203,7 @@ static enum step receive(struct srv_exchange *ex)
         return STEP_EMPTY;
     if (!conn->is_tls)
         return receive_clear(ex);
-    srv_conn_take_tls(conn, conn->stand_in_len);
+    srv_conn_take_tls(conn);
     return conn->rest_len > 0 ? STEP_MORE : STEP_EMPTY;
 }
 
@@ -214,7 +214,7 @@ static void on_readable(h2o_socket_t *sock, const char *err)
     struct srv_conn *conn = sock->on_close.data;
     struct srv_exchange *ex = conn->ex;
     if (err != NULL) {
-        conn->h2o_read(sock, err);
+        srv_gate_h1_close(conn);
         return;
     }
     if (ex->in.is_discarding)
@@ -297,7 +297,7 @@ static void pump(struct srv_exchange *ex, bool may_close)
     in->is_pumping = false;
     srv_conn_settle(ex->conn);
     if (step == STEP_GONE && may_close)
-        ex->conn->h2o_read(ex->conn->sock, h2o_socket_error_closed);
+        srv_gate_h1_close(ex->conn);
     else
         set_reading(ex, in->on_body != NULL);
 }
@@ -308,7 +308,7 @@ static void on_continue_written(h2o_socket_t *sock, const char *err)
 {
     struct srv_conn *conn = sock->on_close.data;
     if (err != NULL) {
-        conn->h2o_read(sock, err);
+        srv_gate_h1_close(conn);
         return;
     }
     conn->ex->is_writing = false;
@@ -421,7 +421,7 @@ static void discard(struct srv_exchange *ex)
     bool is_over = step != STEP_EMPTY || h2o_now(ex->loop->ctx.loop) >= in->discard_until_ms;
     set_reading(ex, !is_over);
     if (is_over)
-        srv_body_out_finish(ex, step == STEP_END);
+        srv_out1_finish(ex, step == STEP_END);
 }
 
 void srv_body_in_discard(struct srv_exchange *ex)

@@ -5,12 +5,9 @@
 #include <string.h>
 
 #include "server/check.h"
-#include "server/status.h"
 #include "server/conn.h"
 #include "server/exchange_run.h"
 #include "server/gates.h"
-
-static void send_more(struct srv_exchange *ex);
 
 /* ---- Clients that stop reading ---- */
 
@@ -39,53 +36,67 @@ static void on_stall(h2o_timeout_entry_t *entry)
     srv_conn_shutdown(ex->conn);
 }
 
-static void arm(struct srv_exchange *ex)
+void srv_body_out_arm(struct srv_exchange *ex)
 {
     h2o_timeout_unlink(&ex->timer);
     ex->timer.cb = on_stall;
     h2o_timeout_link(ex->loop->ctx.loop, &ex->loop->timeouts[SRV_TIMEOUT_SEND], &ex->timer);
 }
 
+void srv_body_out_disarm(struct srv_exchange *ex)
+{
+    h2o_timeout_unlink(&ex->timer);
+}
+
 /* ---- Sending ---- */
 
 static void hand_over(struct srv_exchange *ex, h2o_iovec_t *piece, bool is_last)
 {
-    bool is_final = is_last && !ex->is_early;
     ex->is_head_sent = true;
     ex->is_all_sent = is_last;
-    ex->is_final = is_final;
-    arm(ex);
+    if (ex->req == NULL) {
+        srv_out1_send(ex, piece);
+        return;
+    }
+    ex->is_final = is_last;
+    srv_body_out_arm(ex);
     h2o_send(ex->req, piece, piece == NULL ? 0 : 1,
-             is_final ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
-    if (ex->conn->h2 != NULL)
-        srv_gate_h2_check(ex->conn);
+             is_last ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
+    srv_gate_h2_check(ex->conn);
 }
 
 static void on_abort(h2o_timeout_entry_t *entry)
 {
     struct srv_exchange *ex = H2O_STRUCT_FROM_MEMBER(struct srv_exchange, timer, entry);
-    ex->req->http1_is_persistent = 0;
     h2o_send(ex->req, NULL, 0, H2O_SEND_STATE_ERROR);
 }
 
-/* The rest of the response cannot be had. Before the head is out it becomes an error of its own;
- * afterwards the client must see it cut short. That may end the exchange at once, so it waits until
- * no handler is on the stack. */
-static void fail(struct srv_exchange *ex)
+/* Cuts the response short. That may end the exchange at once, so it waits until no handler is on
+ * the stack. */
+static void cut_short(struct srv_exchange *ex)
 {
-    ex->out_left = 0;
-    if (!ex->is_head_sent) {
-        h2o_res_t *res = &ex->req->res;
-        res->status = 500;
-        res->reason = srv_status_reason(500);
-        res->headers.size = 0;
-        res->content_length = 0;
-        hand_over(ex, NULL, true);
+    if (ex->req == NULL) {
+        srv_out1_break(ex);
         return;
     }
     h2o_timeout_unlink(&ex->timer);
     ex->timer.cb = on_abort;
     h2o_timeout_link(ex->loop->ctx.loop, &ex->loop->ctx.zero_timeout, &ex->timer);
+}
+
+static void set_head(struct srv_exchange *ex, const struct srv_response *response, uint64_t len);
+
+/* The rest of the response cannot be had. Before the head is out it becomes an error of its own;
+ * afterwards the client must see it end early. */
+static void fail(struct srv_exchange *ex)
+{
+    ex->out_left = 0;
+    if (ex->is_head_sent) {
+        cut_short(ex);
+        return;
+    }
+    set_head(ex, &(struct srv_response){.status = 500}, 0);
+    hand_over(ex, NULL, true);
 }
 
 /* Asks the source for up to `max` bytes; false while it has none. */
@@ -116,7 +127,7 @@ static size_t send_limit(const struct srv_exchange *ex)
     return ex->out_left < max ? (size_t)ex->out_left : max;
 }
 
-static void send_more(struct srv_exchange *ex)
+void srv_body_out_more(struct srv_exchange *ex)
 {
     h2o_iovec_t piece;
     if (ex->out_left == 0) {
@@ -136,30 +147,14 @@ static void proceed(h2o_generator_t *generator, h2o_req_t *req)
 {
     struct srv_exchange *ex = H2O_STRUCT_FROM_MEMBER(struct srv_exchange, generator, generator);
     (void)req;
-    h2o_timeout_unlink(&ex->timer);
-    if (!ex->is_all_sent) {
-        send_more(ex);
-        return;
-    }
-    /* Answered before the body was read: the client must be able to finish sending, or to notice,
-     * before the connection goes on. */
-    if (ex->must_close && !ex->conn->is_tls)
-        shutdown(h2o_socket_get_fd(ex->conn->sock), SHUT_WR);
-    srv_body_in_discard(ex);
-}
-
-void srv_body_out_finish(struct srv_exchange *ex, bool may_keep)
-{
-    if (!may_keep)
-        ex->req->http1_is_persistent = 0;
-    ex->is_final = true;
-    h2o_send(ex->req, NULL, 0, H2O_SEND_STATE_FINAL);
+    srv_body_out_disarm(ex);
+    srv_body_out_more(ex);
 }
 
 void srv_body_out_resume(struct srv_exchange *ex)
 {
     if (ex->is_responded)
-        send_more(ex);
+        srv_body_out_more(ex);
 }
 
 static void destroy_source(struct srv_exchange *ex)
@@ -177,80 +172,54 @@ void srv_body_out_fini(struct srv_exchange *ex)
 
 /* ---- Heads ---- */
 
-/* Copies the fields into the request's memory, names in lower case for HTTP/2 and as given for
- * HTTP/1. */
-static void set_fields(h2o_req_t *req, const struct srv_response *response)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < response->n_fields; i++)
-        bytes += 2 * response->fields[i].name.len + response->fields[i].value.len;
-    char *to = h2o_mem_alloc_pool(&req->pool, bytes);
-    h2o_iovec_t *names = h2o_mem_alloc_pool(&req->pool, response->n_fields * sizeof *names);
-    h2o_vector_reserve(&req->pool, &req->res.headers, response->n_fields);
-    for (size_t i = 0; i < response->n_fields; i++) {
-        const struct srv_field *field = &response->fields[i];
-        h2o_header_t *header = &req->res.headers.entries[i];
-        size_t len = field->name.len;
-        memcpy(to, field->name.base, len);
-        memcpy(to + len, field->name.base, len);
-        h2o_strtolower(to + len, len);
-        const h2o_token_t *token = req->version >= 0x200 ? h2o_lookup_token(to + len, len) : NULL;
-        names[i] = h2o_iovec_init(to + len, len);
-        header->name = token != NULL ? (h2o_iovec_t *)(uintptr_t)&token->buf : &names[i];
-        header->orig_name = to;
-        to += 2 * len;
-        header->value = h2o_iovec_init(to, field->value.len);
-        memcpy(to, field->value.base, field->value.len);
-        to += field->value.len;
-    }
-    req->res.headers.size = response->n_fields;
-}
-
 /* Whether a response to this request with this status has no content whatever its fields say. */
 static bool is_bodyless(const struct srv_exchange *ex, int status)
 {
     return ex->request.method == SRV_HEAD || status < 200 || status == 204 || status == 304;
 }
 
-/* The length libh2o shall announce. */
-static size_t announced_length(const struct srv_response *response, uint64_t len)
+/* The length the head shall announce. */
+static uint64_t announced_length(const struct srv_response *response, uint64_t len)
 {
-    if (response->status < 200 || response->status == 204)
-        return SIZE_MAX;
-    return len == SRV_LENGTH_UNKNOWN ? SIZE_MAX : (size_t)len;
+    return response->status < 200 || response->status == 204 ? SRV_LENGTH_UNKNOWN : len;
 }
 
-/* Decides about the connection's future, which the head announces. */
+/* Prepares the head, which goes out with the first bytes. */
+static void set_head(struct srv_exchange *ex, const struct srv_response *response, uint64_t len)
+{
+    if (ex->req == NULL)
+        srv_out1_head(ex, response, announced_length(response, len));
+    else
+        srv_h2_head_set(ex, response, announced_length(response, len));
+}
+
+/* HTTP/1: decides about the connection's future, which the head announces. */
 static void set_persistence(struct srv_exchange *ex)
 {
-    if (ex->request.version == 20)
-        return;
     ex->is_early = !ex->in.is_ended;
     if (ex->loop->state != SRV_LOOP_RUN || (ex->is_early && !srv_body_in_is_short(ex)))
         ex->must_close = true;
-    ex->req->http1_is_persistent = !ex->must_close;
 }
 
 static void begin(struct srv_exchange *ex, const struct srv_response *response, uint64_t len)
 {
     SRV_CHECK(!ex->is_responded && response->status >= 200);
-    h2o_req_t *req = ex->req;
     ex->is_responded = true;
     srv_body_in_stop(ex);
-    set_persistence(ex);
-    req->res.status = response->status;
-    req->res.reason = srv_status_reason(response->status);
-    req->res.content_length = announced_length(response, len);
-    set_fields(req, response);
     ex->out_left = is_bodyless(ex, response->status) || len == SRV_LENGTH_UNKNOWN ? 0 : len;
     if (ex->out_left == 0) {
         destroy_source(ex);
         ex->bytes = (struct iovec){NULL, 0};
     }
-    ex->generator.proceed = proceed;
-    h2o_start_response(req, &ex->generator);
+    if (ex->req == NULL)
+        set_persistence(ex);
+    set_head(ex, response, len);
+    if (ex->req != NULL) {
+        ex->generator.proceed = proceed;
+        h2o_start_response(ex->req, &ex->generator);
+    }
     if (!ex->is_writing)
-        send_more(ex);
+        srv_body_out_more(ex);
 }
 
 void srv_respond(struct srv_exchange *ex, const struct srv_response *response,
@@ -267,11 +236,15 @@ void srv_respond(struct srv_exchange *ex, const struct srv_response *response,
 void srv_respond_bytes(struct srv_exchange *ex, const struct srv_response *response,
                        const void *bytes, size_t len)
 {
-    if (len > 0 && !is_bodyless(ex, response->status)) {
-        ex->bytes = (struct iovec){h2o_mem_alloc_pool(&ex->req->pool, len), len};
+    if (len > 0 && ex->req != NULL && !is_bodyless(ex, response->status)) {
+        ex->bytes = (struct iovec){h2o_mem_alloc_pool(ex->pool, len), len};
         memcpy(ex->bytes.iov_base, bytes, len);
+    } else {
+        ex->bytes = (struct iovec){(void *)(uintptr_t)bytes, len};
     }
     begin(ex, response, len);
+    if (ex->req == NULL)
+        srv_out1_own(ex);
 }
 
 void srv_source_wake(struct srv_exchange *ex)
@@ -280,6 +253,6 @@ void srv_source_wake(struct srv_exchange *ex)
         ex->is_woken = true;
     } else if (ex->is_waiting) {
         ex->is_waiting = false;
-        send_more(ex);
+        srv_body_out_more(ex);
     }
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Indexed by byte; bits as below. */
@@ -42,3 +43,6 @@ static inline bool srv_is_digit(unsigned char c)
 {
     return c >= '0' && c <= '9';
 }
+
+/* Copies with A to Z in lower case; `to` may be `from`. */
+void srv_lower(char *to, const char *from, size_t len);

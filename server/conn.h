@@ -9,19 +9,20 @@
 
 void srv_conn_ref(struct srv_conn *conn);
 void srv_conn_unref(struct srv_conn *conn);
-/* Has conn->after called when the present round of events is over. */
+/* Has conn->after called when the present round of events is over; srv_conn_queue_again: after the
+ * next one, whenever that is. */
 void srv_conn_queue_after(struct srv_conn *conn);
+void srv_conn_queue_again(struct srv_conn *conn);
 /* Sets or clears the connection's timer. */
 void srv_conn_set_timer(struct srv_conn *conn, enum srv_timeout which, h2o_timeout_cb cb);
 void srv_conn_clear_timer(struct srv_conn *conn);
-/* Ends the connection at the socket; libh2o then finds it closed. */
+/* Ends the connection at the socket; whoever reads or writes then finds it closed. */
 void srv_conn_shutdown(struct srv_conn *conn);
 /* The same for a client that makes work for nothing; counts it, and nothing more is taken from it.
  */
 void srv_conn_condemn(struct srv_conn *conn);
-/* Moves what TLS has decrypted, past the first `keep` bytes, to the connection's rest, which must
- * not be borrowed. */
-void srv_conn_take_tls(struct srv_conn *conn, size_t keep);
+/* Moves what TLS has decrypted to the connection's rest, which must not be borrowed. */
+void srv_conn_take_tls(struct srv_conn *conn);
 /* Drops the first `n` bytes of the rest. */
 void srv_conn_consume(struct srv_conn *conn, size_t n);
 /* Copies a borrowed rest, so that the scratch may be used again. */

@@ -2,7 +2,8 @@
  *
  * Threads: the exchange's loop. Blocks: never.
  *
- *   on_req [glue.c] -> body_in.c | h2_body.c <-> handler -> body_out.c -> dispose [glue.c]
+ *   gate_h1.c | libh2o -> glue.c -> body_in.c | h2_body.c <-> handler -> body_out.c -> out_h1.c |
+ *   libh2o -> glue.c
  */
 #pragma once
 
@@ -10,13 +11,19 @@
 
 #include "server/exchange.h"
 
+struct srv_conn;
 struct srv_head1;
 struct st_h2o_hostconf_t;
+struct st_h2o_iovec_t;
 
 /* ---- glue.c ---- */
 
-/* Registers the one h2o handler there is. */
+/* Registers the one h2o handler there is, which HTTP/2 requests come to. */
 void srv_glue_register(struct st_h2o_hostconf_t *host);
+/* HTTP/1: starts the request that the valid `head` at `bytes` is, in the connection's pool. */
+void srv_glue_start_h1(struct srv_conn *conn, const struct srv_head1 *head, const char *bytes);
+/* Ends an exchange; who owns its memory may then release it. */
+void srv_glue_end(struct srv_exchange *ex);
 
 /* ---- body_in.c ---- */
 
@@ -32,13 +39,40 @@ void srv_body_in_disarm(struct srv_exchange *ex);
 /* Whether what is left of an unread body is short enough to be dropped for the sake of the
  * connection. */
 bool srv_body_in_is_short(const struct srv_exchange *ex);
-/* Reads the rest of the body and drops it, then calls srv_body_out_finish. */
+/* Reads the rest of the body and drops it, then calls srv_out1_finish. */
 void srv_body_in_discard(struct srv_exchange *ex);
 
 /* ---- body_out.c ---- */
 
 void srv_body_out_fini(struct srv_exchange *ex);
-/* HTTP/1: the client is done sending; hands the connection back to libh2o. */
-void srv_body_out_finish(struct srv_exchange *ex, bool may_keep);
+/* Sets or clears the stall timer. */
+void srv_body_out_arm(struct srv_exchange *ex);
+void srv_body_out_disarm(struct srv_exchange *ex);
+/* Sends the next of what the source has; what was handed over before must have been sent. */
+void srv_body_out_more(struct srv_exchange *ex);
 /* The connection may be written to again after a 100 Continue. */
 void srv_body_out_resume(struct srv_exchange *ex);
+
+/* ---- out_h1.c ---- */
+
+/* Writes the response's head to memory, with the bytes of a body that go with it. */
+void srv_out1_head(struct srv_exchange *ex, const struct srv_response *response,
+                   uint64_t announced_length);
+/* Sends what there is of the head, then `piece` (NULL: nothing), which must stay as it is until
+ * asked for more. */
+void srv_out1_send(struct srv_exchange *ex, const struct st_h2o_iovec_t *piece);
+/* Copies what is not sent of the piece, so that its owner may have it back. */
+void srv_out1_own(struct srv_exchange *ex);
+/* Has the connection closed, with the response cut short, once no handler is on the stack. */
+void srv_out1_break(struct srv_exchange *ex);
+/* Goes on if something was sent that nobody has noticed; false if there is nothing to do. The
+ * exchange may be over then. */
+bool srv_out1_look(struct srv_exchange *ex);
+/* The client has its answer and is done sending: closes the connection, or goes on with it. */
+void srv_out1_finish(struct srv_exchange *ex, bool may_keep);
+
+/* ---- h2_head.c ---- */
+
+/* Keeps the response's head with libh2o's request. */
+void srv_h2_head_set(struct srv_exchange *ex, const struct srv_response *response,
+                     uint64_t announced_length);

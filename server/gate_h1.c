@@ -6,40 +6,55 @@
 #include "server/check.h"
 #include "server/status.h"
 #include "server/conn.h"
+#include "server/exchange_run.h"
 #include "server/gates.h"
 
-/* Every head is checked here and kept here. libh2o is given one of these in its place: it then has
- * nothing to misread, runs the handler before any body byte, and has no body to buffer. */
-static const char STAND_IN_GET[] = "GET / HTTP/1.1\r\n\r\n";
-static const char STAND_IN_HEAD[] = "HEAD / HTTP/1.1\r\n\r\n";
+/* HTTP/1 up to the point where a head is a request, and from the end of its exchange on. Every head
+ * is checked before anybody else reads it. libh2o lends its sockets and timers, no more. */
 
-enum { REJECT_LINGER_BYTES = 1 << 20, ANSWER_BYTES = 512 };
+enum {
+    REJECT_LINGER_BYTES = 1 << 20,
+    ANSWER_BYTES = 512,
+    PIPELINED_MAX = 16, /* requests of one connection that are answered before others have a turn */
+};
 
 static void on_readable(h2o_socket_t *sock, const char *err);
 
-/* Has libh2o close the connection. Nothing of it may be used afterwards but what a reference keeps.
- */
-static void close_conn(struct srv_conn *conn)
+/* ---- Ending ---- */
+
+static void end_exchange(struct srv_conn *conn)
 {
-    conn->h2o_read(conn->sock, h2o_socket_error_closed);
+    struct srv_exchange *ex = conn->ex;
+    if (ex == NULL)
+        return;
+    conn->ex = NULL;
+    srv_glue_end(ex);
+    h2o_mem_clear_pool(&conn->pool);
 }
 
-void srv_gate_h1_put_stand_in(struct srv_conn *conn)
+void srv_gate_h1_close(struct srv_conn *conn)
 {
-    const char *stand_in =
-        conn->stand_in_len == sizeof STAND_IN_HEAD - 1 ? STAND_IN_HEAD : STAND_IN_GET;
-    h2o_iovec_t to = h2o_buffer_reserve(&conn->sock->input, conn->stand_in_len);
-    memcpy(to.base, stand_in, conn->stand_in_len);
-    conn->sock->input->size += conn->stand_in_len;
+    if (conn->is_closing)
+        return;
+    conn->is_closing = true;
+    conn->loop->must_not_sleep = true; /* TLS has a goodbye to say */
+    srv_conn_clear_timer(conn);
+    end_exchange(conn);
+    h2o_socket_close(conn->sock);
+}
+
+void srv_gate_h1_drain(struct srv_conn *conn)
+{
+    if (conn->ex == NULL && conn->sock->_cb.read == on_readable)
+        srv_gate_h1_close(conn);
+}
+
+static void on_timeout(h2o_timeout_entry_t *entry)
+{
+    srv_gate_h1_close(H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry));
 }
 
 /* ---- Rejecting ---- */
-
-static void on_linger_timeout(h2o_timeout_entry_t *entry)
-{
-    struct srv_conn *conn = H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry);
-    close_conn(conn);
-}
 
 /* Drops one batch of input; false at its end. */
 static bool linger_receive(struct srv_conn *conn)
@@ -70,7 +85,7 @@ static void on_linger(h2o_socket_t *sock, const char *err)
     struct srv_conn *conn = sock->on_close.data;
     if (err == NULL && linger_receive(conn))
         return;
-    close_conn(conn);
+    srv_gate_h1_close(conn);
 }
 
 /* The answer is out. A close with unread input would reset the connection and could take the answer
@@ -79,13 +94,13 @@ static void on_reject_written(h2o_socket_t *sock, const char *err)
 {
     struct srv_conn *conn = sock->on_close.data;
     if (err != NULL) {
-        close_conn(conn);
+        srv_gate_h1_close(conn);
         return;
     }
     if (!conn->is_tls)
         shutdown(h2o_socket_get_fd(sock), SHUT_WR);
     conn->linger_left = REJECT_LINGER_BYTES;
-    srv_conn_set_timer(conn, SRV_TIMEOUT_LINGER, on_linger_timeout);
+    srv_conn_set_timer(conn, SRV_TIMEOUT_LINGER, on_timeout);
     h2o_socket_read_start(sock, on_linger);
 }
 
@@ -107,16 +122,12 @@ static void reject(struct srv_conn *conn, int status, const char *reason)
     conn->rest_len = 0;
     srv_conn_settle(conn);
     h2o_socket_read_stop(conn->sock);
+    conn->loop->must_not_sleep = true;
     h2o_iovec_t out = {conn->answer, (size_t)n};
     h2o_socket_write(conn->sock, &out, 1, on_reject_written);
 }
 
 /* ---- Heads ---- */
-
-static void on_head_timeout(h2o_timeout_entry_t *entry)
-{
-    close_conn(H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry));
-}
 
 /* Keeps the state of an unfinished head with the connection. */
 static void keep_partial(struct srv_conn *conn)
@@ -124,38 +135,31 @@ static void keep_partial(struct srv_conn *conn)
     if (conn->partial == NULL) {
         conn->partial = h2o_mem_alloc(sizeof *conn->partial);
         *conn->partial = conn->loop->head;
-        srv_conn_set_timer(conn, SRV_TIMEOUT_HEAD, on_head_timeout);
+        srv_conn_set_timer(conn, SRV_TIMEOUT_HEAD, on_timeout);
     }
     srv_conn_settle(conn);
 }
 
-/* Hands a complete head to the glue, by way of libh2o. */
-static void forward(struct srv_conn *conn, struct srv_head1 *head)
+/* Starts the request that a complete head is. */
+static void start(struct srv_conn *conn, struct srv_head1 *head)
 {
-    struct srv_loop *loop = conn->loop;
     const char *bytes = conn->rest;
     srv_conn_clear_timer(conn);
     srv_conn_consume(conn, head->head_len);
-    bool is_head = head->method.len == 4 && memcmp(bytes + head->method.off, "HEAD", 4) == 0;
-    conn->stand_in_len = is_head ? sizeof STAND_IN_HEAD - 1 : sizeof STAND_IN_GET - 1;
-    srv_gate_h1_put_stand_in(conn);
-    loop->fed = (struct srv_fed_head){head, bytes};
-    srv_conn_ref(conn);
-    conn->h2o_read(conn->sock, NULL);
-    loop->fed = (struct srv_fed_head){NULL, NULL};
+    if (conn->is_tls)
+        h2o_socket_read_stop(conn->sock);
+    srv_glue_start_h1(conn, head, bytes);
     free(conn->partial);
     conn->partial = NULL;
-    if (conn->sock != NULL)
-        srv_conn_settle(conn);
-    srv_conn_unref(conn);
+    srv_conn_settle(conn);
 }
 
-/* Looks for a head in the rest. */
-static void feed(struct srv_conn *conn)
+/* Looks for a head in the rest; true if that has started a request. */
+static bool feed(struct srv_conn *conn)
 {
     struct srv_head1 *head = conn->partial;
     if (conn->rest_len == 0)
-        return;
+        return false;
     if (head == NULL) {
         head = &conn->loop->head;
         srv_head1_init(head);
@@ -163,8 +167,9 @@ static void feed(struct srv_conn *conn)
     switch (srv_head1_feed(head, conn->rest, conn->rest_len)) {
     case SRV_HEAD1_MORE: keep_partial(conn); break;
     case SRV_HEAD1_REJECTED: reject(conn, head->status, head->reason); break;
-    case SRV_HEAD1_DONE: forward(conn, head); break;
+    case SRV_HEAD1_DONE: start(conn, head); return true;
     }
+    return false;
 }
 
 /* Receives clear text behind the rest. False when nothing has come; then the connection may be
@@ -180,7 +185,7 @@ static bool receive(struct srv_conn *conn)
     ssize_t n = recv(h2o_socket_get_fd(conn->sock), to, SRV_READ_BYTES, MSG_DONTWAIT);
     if (n <= 0) {
         if (n == 0 || (errno != EAGAIN && errno != EINTR))
-            close_conn(conn);
+            srv_gate_h1_close(conn);
         return false;
     }
     if (conn->rest_len > 0)
@@ -191,73 +196,67 @@ static bool receive(struct srv_conn *conn)
     return true;
 }
 
-/* Stands in front of libh2o's reader while no request is being answered. */
 static void on_readable(h2o_socket_t *sock, const char *err)
 {
     struct srv_conn *conn = sock->on_close.data;
+    if (conn->ex != NULL) {
+        /* Told to stop only now that something has come: most clients wait for their answer. */
+        h2o_socket_read_stop(sock);
+        return;
+    }
     if (err != NULL) {
-        conn->h2o_read(sock, err);
+        srv_gate_h1_close(conn);
         return;
     }
     if (conn->is_tls)
-        srv_conn_take_tls(conn, 0);
+        srv_conn_take_tls(conn);
     else if (!receive(conn))
         return;
     feed(conn);
 }
 
-/* libh2o has answered a request and put its own reader back; the gate goes in front of it again. */
-static enum srv_after rearm(struct srv_conn *conn)
+/* ---- From one request to the next ---- */
+
+void srv_gate_h1_next(struct srv_conn *conn)
 {
-    if (conn->sock->_cb.read != conn->h2o_read)
-        return SRV_AFTER_IDLE;
-    conn->sock->_cb.read = on_readable;
+    end_exchange(conn);
+    if (conn->is_tls)
+        srv_conn_take_tls(conn);
     if (conn->loop->state != SRV_LOOP_RUN && conn->rest_len == 0) {
-        close_conn(conn);
-        return SRV_AFTER_ACTED;
+        srv_gate_h1_close(conn);
+        return;
     }
+    if (conn->sock->_cb.read != on_readable)
+        h2o_socket_read_start(conn->sock, on_readable);
     if (conn->rest_len == 0)
-        return SRV_AFTER_IDLE;
-    feed(conn);
-    return SRV_AFTER_ACTED;
+        srv_conn_set_timer(conn, SRV_TIMEOUT_IDLE, on_timeout);
+    else
+        srv_conn_queue_after(conn);
+}
+
+/* Notices what was sent while a handler was on the stack, and starts what is held. A response that
+ * has more pieces has its next turn in the next round. */
+static enum srv_after after(struct srv_conn *conn)
+{
+    bool goes_on = true;
+    for (int i = 0; goes_on && conn->sock != NULL && !conn->is_closing && i < 2 * PIPELINED_MAX;
+         i++) {
+        if (conn->ex == NULL)
+            goes_on = feed(conn);
+        else
+            goes_on = srv_out1_look(conn->ex) && conn->ex == NULL;
+    }
+    return SRV_AFTER_IDLE;
 }
 
 void srv_gate_h1_start(struct srv_conn *conn)
 {
-    h2o_socket_t *sock = conn->sock;
-    struct timeval now = *h2o_get_timestamp(&conn->loop->ctx, NULL, NULL);
-    h2o_http1_accept(&conn->loop->accept, sock, now);
-    conn->after = rearm;
-    conn->h2o_read = sock->_cb.read;
-    sock->_cb.read = on_readable;
+    h2o_mem_init_pool(&conn->pool);
+    conn->after = after;
+    h2o_socket_read_start(conn->sock, on_readable);
+    srv_conn_set_timer(conn, SRV_TIMEOUT_IDLE, on_timeout);
     if (conn->is_refused)
         reject(conn, 503, "too many connections");
     else
         feed(conn);
-}
-
-/* ---- Ending ---- */
-
-void srv_gate_h1_drain(struct srv_conn *conn)
-{
-    bool is_silent = conn->h2o_read == NULL && !conn->is_tls; /* has not said a byte yet */
-    if (conn->sock == NULL || conn->rest_len > 0)
-        return;
-    if (is_silent)
-        h2o_socket_close(conn->sock);
-    else if (conn->sock->_cb.read == on_readable)
-        close_conn(conn);
-}
-
-void srv_gate_h1_cut(struct srv_conn *conn)
-{
-    srv_conn_ref(conn);
-    /* libh2o may have forgotten a connection whose TLS has yet to say goodbye. It has not while it
-     * reads or answers. */
-    if (conn->h2o_read == NULL)
-        h2o_socket_close(conn->sock);
-    else if (conn->ex != NULL || conn->sock->_cb.read != NULL)
-        close_conn(conn);
-    srv_conn_shutdown(conn);
-    srv_conn_unref(conn);
 }

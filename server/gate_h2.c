@@ -340,7 +340,7 @@ static void on_readable(h2o_socket_t *sock, const char *err)
     }
     srv_conn_ref(conn);
     if (conn->is_tls)
-        srv_conn_take_tls(conn, 0);
+        srv_conn_take_tls(conn);
     if (conn->is_tls || receive(conn))
         filter(conn);
     srv_conn_unref(conn);

@@ -1,4 +1,5 @@
-/* The gates: what stands between a socket and libh2o, for HTTP/1 and for HTTP/2.
+/* The gates: what makes requests of a connection's input. HTTP/1 is spoken here; HTTP/2 by libh2o,
+ * behind a filter.
  *
  * Threads: the connection's loop. Blocks: never.
  */
@@ -10,11 +11,12 @@ struct srv_exchange;
 /* Speaks HTTP/1 or HTTP/2 on a fresh connection whose first bytes are the rest. */
 void srv_gate_h1_start(struct srv_conn *conn);
 void srv_gate_h2_start(struct srv_conn *conn);
-/* Closes the connection if it has no request; or at once. */
+/* Closes the connection if it has no request. */
 void srv_gate_h1_drain(struct srv_conn *conn);
-void srv_gate_h1_cut(struct srv_conn *conn);
-/* Puts the bytes that libh2o takes for the request into its input; conn->stand_in_len of them. */
-void srv_gate_h1_put_stand_in(struct srv_conn *conn);
+/* Closes the connection and ends its exchange; no handler may be on the stack. */
+void srv_gate_h1_close(struct srv_conn *conn);
+/* The exchange has been answered in full, and the connection may be kept: goes on to the next. */
+void srv_gate_h1_next(struct srv_conn *conn);
 /* Finds the body the filter holds for a request, and what it knows of its length. */
 void srv_gate_h2_bind(struct srv_exchange *ex);
 /* The exchange wants the next buffer; `on_body` is set. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "server/chars.h"
 #include "server/check.h"
 #include "server/target.h"
 #include "server/conn.h"
@@ -18,7 +19,7 @@ static bool is_aborted(const struct srv_exchange *ex)
 {
     if (!ex->is_final)
         return true;
-    if (ex->request.version != 20 || ex->req->res.content_length == SIZE_MAX ||
+    if (ex->req == NULL || ex->req->res.content_length == SIZE_MAX ||
         ex->request.method == SRV_HEAD)
         return false;
     return ex->req->bytes_sent < ex->req->res.content_length;
@@ -33,21 +34,20 @@ static void count_abort(struct srv_conn *conn)
         srv_conn_condemn(conn);
 }
 
-/* The request's memory is being released, for whatever reason. */
-static void dispose(void *arg)
+void srv_glue_end(struct srv_exchange *ex)
 {
-    struct srv_exchange *ex = arg;
-    struct srv_conn *conn = ex->conn;
     srv_body_in_fini(ex);
     srv_body_out_fini(ex);
-    if (conn->ex == ex) {
-        conn->ex = NULL;
-        srv_conn_queue_after(conn);
-    }
     if (is_aborted(ex))
-        count_abort(conn);
+        count_abort(ex->conn);
     if (ex->gone != NULL)
         ex->gone(ex->ctx);
+}
+
+/* libh2o releases the request's memory, for whatever reason. */
+static void dispose(void *arg)
+{
+    srv_glue_end(arg);
 }
 
 /* ---- Heads ---- */
@@ -64,24 +64,17 @@ static void make_id(struct srv_loop *loop, char id_out[ID_DIGITS + 1])
     id_out[ID_DIGITS] = '\0';
 }
 
-static void lower(char *name, size_t len)
+/* Copies a checked HTTP/1 head into the exchange's memory. */
+static void take_head1(struct srv_exchange *ex, const struct srv_head1 *head, const char *from)
 {
-    for (size_t i = 0; i < len; i++)
-        if (name[i] >= 'A' && name[i] <= 'Z')
-            name[i] = (char)(name[i] + ('a' - 'A'));
-}
-
-/* Copies a checked HTTP/1 head into the request's memory. */
-static void take_head1(struct srv_exchange *ex, const struct srv_fed_head *fed)
-{
-    const struct srv_head1 *head = fed->head;
     struct srv_request *request = &ex->request;
-    char *bytes = h2o_mem_alloc_pool(&ex->req->pool, head->head_len);
-    memcpy(bytes, fed->bytes, head->head_len);
+    char *bytes = h2o_mem_alloc_pool(ex->pool, head->head_len);
+    memcpy(bytes, from, head->head_len);
     struct srv_field *fields =
-        h2o_mem_alloc_pool(&ex->req->pool, (size_t)head->n_fields * sizeof *fields);
+        h2o_mem_alloc_pool(ex->pool, (size_t)head->n_fields * sizeof *fields);
     for (int i = 0; i < head->n_fields; i++) {
-        lower(bytes + head->fields[i].name.off, head->fields[i].name.len);
+        char *name = bytes + head->fields[i].name.off;
+        srv_lower(name, name, head->fields[i].name.len);
         fields[i].name = srv_head1_str(bytes, head->fields[i].name);
         fields[i].value = srv_head1_str(bytes, head->fields[i].value);
     }
@@ -98,17 +91,6 @@ static void take_head1(struct srv_exchange *ex, const struct srv_fed_head *fed)
     request->content_length =
         head->body == SRV_HEAD1_BODY_CHUNKED ? SRV_LENGTH_UNKNOWN : head->content_length;
     request->version = head->version;
-}
-
-/* What libh2o keeps of the stand-in points into an input buffer that may move. */
-static void forget_stand_in(h2o_req_t *req, bool is_head, int version)
-{
-    req->input.method =
-        is_head ? h2o_iovec_init(H2O_STRLIT("HEAD")) : h2o_iovec_init(H2O_STRLIT("GET"));
-    req->input.path = h2o_iovec_init(H2O_STRLIT("/"));
-    req->method = req->input.method;
-    req->path = req->path_normalized = req->input.path;
-    req->version = version == 10 ? 0x100 : 0x101;
 }
 
 static void append_field(struct srv_request *request, struct srv_field *fields, const char *name,
@@ -192,40 +174,51 @@ static void answer(struct srv_exchange *ex, int status, const char *text)
     srv_respond_bytes(ex, &response, text, strlen(text));
 }
 
+static void init_exchange(struct srv_exchange *ex, struct srv_conn *conn, h2o_mem_pool_t *pool)
+{
+    memset(ex, 0, sizeof *ex);
+    ex->conn = conn;
+    ex->loop = conn->loop;
+    ex->pool = pool;
+    ex->request.is_tls = conn->is_tls;
+    make_id(conn->loop, ex->request.id);
+}
+
+/* Hands the exchange to its handler. */
+static void start(struct srv_exchange *ex)
+{
+    const struct srv_handler *handler = ex->conn->listener->config.handler;
+    SRV_COUNT(ex->loop, requests, 1);
+    handler->start(handler->data, ex);
+}
+
+void srv_glue_start_h1(struct srv_conn *conn, const struct srv_head1 *head, const char *bytes)
+{
+    SRV_CHECK(conn->ex == NULL);
+    struct srv_exchange *ex = h2o_mem_alloc_pool(&conn->pool, sizeof *ex);
+    init_exchange(ex, conn, &conn->pool);
+    conn->ex = ex;
+    take_head1(ex, head, bytes);
+    srv_body_in_init(ex, head);
+    ex->must_close = !head->keep_alive;
+    start(ex);
+}
+
 static int on_req(h2o_handler_t *self, h2o_req_t *req)
 {
     (void)self;
     struct srv_conn *conn = req->conn->callbacks->get_socket(req->conn)->on_close.data;
-    struct srv_loop *loop = conn->loop;
     struct srv_exchange *ex = h2o_mem_alloc_shared(&req->pool, sizeof *ex, dispose);
-    memset(ex, 0, sizeof *ex);
+    init_exchange(ex, conn, &req->pool);
     ex->req = req;
-    ex->conn = conn;
-    ex->loop = loop;
-    ex->request.is_tls = conn->is_tls;
-    make_id(loop, ex->request.id);
-    int refusal = 0;
-    if (req->version < 0x200) {
-        SRV_CHECK(loop->fed.head != NULL && conn->ex == NULL);
-        conn->ex = ex;
-        take_head1(ex, &loop->fed);
-        srv_body_in_init(ex, loop->fed.head);
-        ex->must_close = !loop->fed.head->keep_alive;
-        forget_stand_in(req, ex->request.method == SRV_HEAD, ex->request.version);
-    } else {
-        take_h2(ex);
-        ex->must_close = conn->is_refused;
-        refusal = conn->is_refused || conn->is_condemned ? 503
+    take_h2(ex);
+    int refusal = conn->is_refused || conn->is_condemned ? 503
                   : ex->in.is_failed                     ? 400
                                                          : check_h2(&ex->request);
-    }
-    if (refusal != 0) {
+    if (refusal != 0)
         answer(ex, refusal, refusal == 503 ? "too many connections\n" : "malformed request\n");
-        return 0;
-    }
-    SRV_COUNT(loop, requests, 1);
-    const struct srv_handler *handler = conn->listener->config.handler;
-    handler->start(handler->data, ex);
+    else
+        start(ex);
     return 0;
 }
 

@@ -2,14 +2,14 @@
  * other file includes this.
  *
  * Owns:    a loop owns its connections; a connection lives until its socket has closed and the
- * last reference is gone; an exchange is memory of its h2o request and dies with it.
- * Threads: everything on the loop's thread, except where a field says [a] or [c].
- * Keeps:   no exchange is disposed of while one of its handler's callbacks is on the stack.
+ * last reference is gone; an exchange is memory of its pool, which is libh2o's request's over
+ * HTTP/2 and its connection's over HTTP/1, and dies with it. Threads: everything on the loop's
+ * thread, except where a field says [a] or [c]. Keeps:   no exchange is disposed of while one of
+ * its handler's callbacks is on the stack.
  */
 #pragma once
 
 #include <h2o.h>
-#include <h2o/http1.h>
 #include <h2o/http2.h>
 
 #include <stdatomic.h>
@@ -19,6 +19,7 @@
 #include "server/exchange.h"
 #include "server/front.h"
 #include "server/head1.h"
+#include "server/http_date.h"
 #include "server/job.h"
 #include "server/listen.h"
 #include "server/loop.h"
@@ -37,6 +38,7 @@ enum {
 enum srv_timeout {
     SRV_TIMEOUT_HANDSHAKE,
     SRV_TIMEOUT_HEAD,
+    SRV_TIMEOUT_IDLE,
     SRV_TIMEOUT_BODY,
     SRV_TIMEOUT_SEND,
     SRV_TIMEOUT_LINGER,
@@ -44,10 +46,11 @@ enum srv_timeout {
     SRV_N_TIMEOUTS,
 };
 
-/* The HTTP/1 head whose stand-in libh2o is being fed. */
-struct srv_fed_head {
-    const struct srv_head1 *head;
-    const char *bytes;
+/* What a connection speaks. */
+enum srv_protocol {
+    SRV_PROTOCOL_UNKNOWN, /* in its handshake, or silent */
+    SRV_PROTOCOL_H1,
+    SRV_PROTOCOL_H2,
 };
 
 /* What a look at a connection between two rounds of events has led to. */
@@ -73,13 +76,14 @@ struct srv_loop {
     h2o_timeout_t timeouts[SRV_N_TIMEOUTS]; /* [o] */
     h2o_linklist_t conns;                   /* [o] every connection */
     size_t n_conns;                         /* [o] */
-    struct srv_conn *after;        /* [o] to look at once the present round of events is over */
-    bool must_not_sleep;           /* [o] */
-    struct srv_listen_slot *slots; /* [o] one for each listener */
-    uint64_t id_seed;              /* [o] request ids */
-    struct srv_head1 head;         /* [o] for heads that come whole */
-    struct srv_fed_head fed;       /* [o] */
-    char *scratch;                 /* [o] */
+    struct srv_conn *after;           /* [o] to look at once the present round of events is over */
+    bool must_not_sleep;              /* [o] */
+    struct srv_listen_slot *slots;    /* [o] one for each listener */
+    uint64_t id_seed;                 /* [o] request ids */
+    struct srv_head1 head;            /* [o] for heads that come whole */
+    char *scratch;                    /* [o] */
+    uint64_t date_s;                  /* [o] the second that `date` is the text of */
+    char date[SRV_HTTP_DATE_LEN + 1]; /* [o] */
 #define X(name, help) _Atomic uint64_t n_##name; /* [a] written by the loop only */
 #include "server/front_counters.def"
 #undef X
@@ -94,7 +98,7 @@ struct srv_loop {
 
 /* A connection from accept to the end of its socket.
  *
- *   SNIFF -> H1 | H2 [listen.c]; TLS -> SNIFF [listen.c]
+ *   UNKNOWN -> H1 | H2 [listen.c]
  */
 struct srv_conn {
     h2o_socket_t *sock; /* NULL once closed */
@@ -107,9 +111,11 @@ struct srv_conn {
     bool is_refused;   /* over the connection limit: answer 503 and close */
     bool is_condemned; /* too many aborted requests: nothing more is accepted */
     bool is_tls;
+    bool is_closing; /* HTTP/1: the end has begun; TLS may have yet to say goodbye */
+    enum srv_protocol protocol;
     enum srv_after (*after)(struct srv_conn *conn); /* once a round of events is over */
-    h2o_socket_cb h2o_read;    /* libh2o's own reader, which the gate stands in front of */
-    h2o_timeout_entry_t timer; /* handshake, head, linger */
+    h2o_socket_cb h2o_read;    /* HTTP/2: libh2o's own reader, which the gate stands in front of */
+    h2o_timeout_entry_t timer; /* handshake, head, idle, linger */
     /* Input that nobody has taken yet: rest[0, rest_len), in `held` or borrowed from a scratch
      * until srv_conn_settle. */
     const char *rest;
@@ -117,11 +123,10 @@ struct srv_conn {
     h2o_buffer_t *held;
     struct srv_head1 *partial; /* HTTP/1: state of an unfinished head */
     struct srv_exchange *ex;   /* HTTP/1: the request being answered */
+    h2o_mem_pool_t pool;       /* HTTP/1: its memory; empty while there is none */
     struct srv_h2 *h2;         /* HTTP/2: the frame filter */
-    size_t
-        stand_in_len;   /* HTTP/1: bytes of libh2o's own in its input while a request is answered */
-    char *answer;       /* HTTP/1: the gate's own response */
-    size_t linger_left; /* HTTP/1: bytes that are still read and dropped before the close */
+    char *answer;              /* HTTP/1: the gate's own response */
+    size_t linger_left;        /* HTTP/1: bytes that are still read and dropped before the close */
     unsigned n_aborts;
 };
 
@@ -146,25 +151,37 @@ struct srv_body_in {
     bool is_pumping;    /* the pump is on the stack */
 };
 
+/* How far HTTP/1 output that was begun has come. */
+enum srv_out1 {
+    SRV_OUT1_IDLE,    /* none was */
+    SRV_OUT1_SENDING, /* the socket has not taken all of it */
+    SRV_OUT1_SENT,    /* to be noticed once no handler is on the stack */
+    SRV_OUT1_BROKEN,  /* the same: the connection is to be closed */
+};
+
 struct srv_exchange {
     struct srv_request request;
-    h2o_req_t *req;
+    h2o_req_t *req;       /* HTTP/2 */
+    h2o_mem_pool_t *pool; /* what is allocated here lives as long as the exchange */
     struct srv_conn *conn;
     struct srv_loop *loop;
     void *ctx;
     void (*gone)(void *ctx);
     struct srv_body_in in;
     /* The sending half. */
-    h2o_generator_t generator;
+    h2o_generator_t generator; /* HTTP/2 */
     struct srv_source *source;
     struct iovec bytes;        /* a body that is in memory as a whole, instead of `source` */
+    h2o_iovec_t out[2];        /* HTTP/1: head and piece, as far as they are not sent */
+    enum srv_out1 out1;        /* HTTP/1 */
     uint64_t out_left;         /* bytes the source still owes */
     h2o_timeout_entry_t timer; /* send stall; abort */
     uint64_t acked;            /* of the TCP connection, when the stall timer was set */
     bool is_responded;
     bool is_head_sent;
-    bool is_all_sent; /* libh2o has all bytes there are */
-    bool is_final;    /* and knows it */
+    bool is_all_sent; /* all bytes there are have been handed over */
+    bool is_final;    /* and nothing more will happen: HTTP/2 when libh2o knows it, HTTP/1 when they
+                         are sent */
     bool is_waiting;  /* the source said WAIT */
     bool is_in_next;  /* source->next is on the stack */
     bool is_woken;    /* srv_source_wake came while it was */

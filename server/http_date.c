@@ -73,18 +73,26 @@ static char *put_text(char *at, const char *text)
     return at + len;
 }
 
+static inline void put_two(char *at, int value)
+{
+    at[0] = (char)('0' + value / 10);
+    at[1] = (char)('0' + value % 10);
+}
+
+/* Every answer about an object has a date, hence a template whose length the compiler knows. */
 void srv_http_date_write(int64_t unix_s, char text_out[SRV_HTTP_DATE_LEN + 1])
 {
     struct civil c;
     civil_from_unix(clamp(unix_s, SRV_DATE_MAX_S), &c);
-    char *at = put_text(text_out, day_names[c.weekday]);
-    at = put_digits(put_text(at, ", "), c.day, 2);
-    at = put_text(put_text(at, " "), month_names[c.month - 1]);
-    at = put_digits(put_text(at, " "), c.year, 4);
-    at = put_digits(put_text(at, " "), c.hour, 2);
-    at = put_digits(put_text(at, ":"), c.minute, 2);
-    at = put_digits(put_text(at, ":"), c.second, 2);
-    memcpy(at, " GMT", 5);
+    memcpy(text_out, "Sun, 00 Jan 0000 00:00:00 GMT", SRV_HTTP_DATE_LEN + 1);
+    memcpy(text_out, day_names[c.weekday], 3);
+    put_two(text_out + 5, c.day);
+    memcpy(text_out + 8, month_names[c.month - 1], 3);
+    put_two(text_out + 12, c.year / 100);
+    put_two(text_out + 14, c.year % 100);
+    put_two(text_out + 17, c.hour);
+    put_two(text_out + 20, c.minute);
+    put_two(text_out + 23, c.second);
 }
 
 void srv_iso_date_write(int64_t unix_ms, char text_out[SRV_ISO_DATE_LEN + 1])

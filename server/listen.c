@@ -40,7 +40,7 @@ void srv_conn_unref(struct srv_conn *conn)
     free(conn);
 }
 
-void srv_conn_queue_after(struct srv_conn *conn)
+void srv_conn_queue_again(struct srv_conn *conn)
 {
     if (conn->is_queued_after)
         return;
@@ -48,6 +48,12 @@ void srv_conn_queue_after(struct srv_conn *conn)
     srv_conn_ref(conn);
     conn->after_next = conn->loop->after;
     conn->loop->after = conn;
+}
+
+void srv_conn_queue_after(struct srv_conn *conn)
+{
+    conn->loop->must_not_sleep = true;
+    srv_conn_queue_again(conn);
 }
 
 void srv_conn_set_timer(struct srv_conn *conn, enum srv_timeout which, h2o_timeout_cb cb)
@@ -150,32 +156,27 @@ void srv_conn_settle(struct srv_conn *conn)
     conn->rest = conn->held->bytes;
 }
 
-void srv_conn_take_tls(struct srv_conn *conn, size_t keep)
+void srv_conn_take_tls(struct srv_conn *conn)
 {
     h2o_buffer_t *input = conn->sock->input;
-    if (input->size <= keep)
+    size_t n = input->size;
+    if (n == 0)
         return;
     if (conn->rest_len == 0) {
         srv_conn_settle(conn);
         conn->held = input;
-        conn->rest = input->bytes + keep;
-        conn->rest_len = input->size - keep;
+        conn->rest = input->bytes;
+        conn->rest_len = n;
         h2o_buffer_init(&conn->sock->input, &h2o_socket_buffer_prototype);
-        if (keep > 0)
-            srv_gate_h1_put_stand_in(conn);
         return;
     }
-    size_t n = input->size - keep;
     h2o_buffer_consume(&conn->held, (size_t)(conn->rest - conn->held->bytes));
     h2o_iovec_t to = h2o_buffer_reserve(&conn->held, n);
-    memcpy(to.base, input->bytes + keep, n);
+    memcpy(to.base, input->bytes, n);
     conn->held->size += n;
     conn->rest = conn->held->bytes;
     conn->rest_len = conn->held->size;
-    if (keep > 0)
-        input->size = keep;
-    else
-        h2o_buffer_consume(&conn->sock->input, n);
+    h2o_buffer_consume(&conn->sock->input, n);
 }
 
 /* ---- Which protocol ---- */
@@ -192,6 +193,7 @@ static void start_protocol(struct srv_conn *conn, bool is_h2)
 {
     srv_conn_clear_timer(conn);
     h2o_socket_read_stop(conn->sock);
+    conn->protocol = is_h2 ? SRV_PROTOCOL_H2 : SRV_PROTOCOL_H1;
     if (is_h2)
         srv_gate_h2_start(conn);
     else
@@ -246,7 +248,7 @@ static void on_handshake(h2o_socket_t *sock, const char *err)
         return;
     }
     h2o_iovec_t protocol = h2o_socket_ssl_get_selected_protocol(sock);
-    srv_conn_take_tls(conn, 0);
+    srv_conn_take_tls(conn);
     start_protocol(conn, h2o_memis(protocol.base, protocol.len, H2O_STRLIT("h2")));
 }
 
@@ -358,9 +360,38 @@ static void for_each_conn(struct srv_loop *loop, void (*end)(struct srv_conn *co
     }
 }
 
+/* Closes the connection if it has no request; HTTP/2 is told by libh2o. */
+static void drain(struct srv_conn *conn)
+{
+    if (conn->sock == NULL || conn->rest_len > 0)
+        return;
+    if (conn->protocol == SRV_PROTOCOL_H1)
+        srv_gate_h1_drain(conn);
+    else if (conn->protocol == SRV_PROTOCOL_UNKNOWN && !conn->is_tls) /* not a byte has come */
+        h2o_socket_close(conn->sock);
+}
+
+/* Closes the connection at once, without a TLS goodbye. */
+static void cut(struct srv_conn *conn)
+{
+    srv_conn_ref(conn);
+    switch (conn->protocol) {
+    case SRV_PROTOCOL_UNKNOWN: h2o_socket_close(conn->sock); break;
+    case SRV_PROTOCOL_H1: srv_gate_h1_close(conn); break;
+    case SRV_PROTOCOL_H2:
+        /* libh2o may have forgotten a connection whose TLS has yet to say goodbye. It has not while
+         * it reads. */
+        if (conn->sock->_cb.read != NULL)
+            conn->h2o_read(conn->sock, h2o_socket_error_closed);
+        break;
+    }
+    srv_conn_shutdown(conn);
+    srv_conn_unref(conn);
+}
+
 void srv_listen_stop(struct srv_loop *loop)
 {
-    for_each_conn(loop, srv_gate_h1_drain);
+    for_each_conn(loop, drain);
     stop_accepting(
         loop); /* who is accepted only now has the time of a handshake to ask for something */
 }
@@ -368,5 +399,5 @@ void srv_listen_stop(struct srv_loop *loop)
 void srv_listen_cut(struct srv_loop *loop)
 {
     stop_accepting(loop);
-    for_each_conn(loop, srv_gate_h1_cut);
+    for_each_conn(loop, cut);
 }

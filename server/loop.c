@@ -24,8 +24,6 @@ void srv_loop_env_init_h2o(struct srv_loop_env *env)
     /* Input buffers stay small because the gates bound them; nothing of ours shall end up in a
      * temporary file unasked. */
     h2o_socket_buffer_mmap_settings.threshold = SIZE_MAX;
-    conf->http1.req_timeout = env->config->idle_timeout_ms;
-    conf->http1.upgrade_to_http2 = 0;
     conf->http2.idle_timeout = env->config->idle_timeout_ms;
     conf->http2.graceful_shutdown_timeout = H2_GOAWAY_WAIT_MS;
     /* More than the streams a client may open, so that a request never waits inside libh2o while
@@ -34,6 +32,7 @@ void srv_loop_env_init_h2o(struct srv_loop_env *env)
     h2o_hostconf_t *host =
         h2o_config_register_host(conf, h2o_iovec_init(H2O_STRLIT("default")), 65535);
     host->http2.push_preload = 0;
+    host->http2.reprioritize_blocking_assets = 0;
     srv_glue_register(host);
     env->h2o = conf;
 }
@@ -119,6 +118,7 @@ static void init_timeouts(struct srv_loop *loop)
     const uint64_t delays[SRV_N_TIMEOUTS] = {
         [SRV_TIMEOUT_HANDSHAKE] = config->handshake_timeout_ms,
         [SRV_TIMEOUT_HEAD] = config->head_timeout_ms,
+        [SRV_TIMEOUT_IDLE] = config->idle_timeout_ms,
         [SRV_TIMEOUT_BODY] = config->body_timeout_ms,
         [SRV_TIMEOUT_SEND] = config->send_timeout_ms,
         [SRV_TIMEOUT_LINGER] = 2000,
@@ -196,13 +196,14 @@ void srv_loop_want(struct srv_loop *loop, enum srv_loop_state state)
     wake(loop);
 }
 
-/* Connections whose events of this round are over may now be looked at without libh2o on the stack.
- * True if the next round must not sleep: libh2o runs what is pending only after it has polled. */
-static bool run_after(struct srv_loop *loop)
+/* Connections whose events of this round are over may now be looked at without a handler or libh2o
+ * on the stack. What that makes due, for them or others, must not wait: libh2o runs what is pending
+ * only after it has polled. */
+static void run_after(struct srv_loop *loop)
 {
-    bool has_acted = false;
     struct srv_conn *conn = loop->after;
     loop->after = NULL;
+    loop->must_not_sleep = false;
     while (conn != NULL) {
         struct srv_conn *next = conn->after_next;
         conn->is_queued_after = false;
@@ -210,12 +211,12 @@ static bool run_after(struct srv_loop *loop)
         if (conn->sock != NULL && conn->after != NULL)
             result = conn->after(conn);
         if (result == SRV_AFTER_AGAIN)
-            srv_conn_queue_after(conn);
-        has_acted = has_acted || result == SRV_AFTER_ACTED;
+            srv_conn_queue_again(conn);
+        if (result == SRV_AFTER_ACTED)
+            loop->must_not_sleep = true;
         srv_conn_unref(conn);
         conn = next;
     }
-    return has_acted;
 }
 
 /* Acts upon a state that was asked for since the last round. */
@@ -236,7 +237,7 @@ static void follow_wanted(struct srv_loop *loop)
 static void run_round(struct srv_loop *loop, int32_t wait_ms)
 {
     h2o_evloop_run(loop->ctx.loop, loop->must_not_sleep ? 0 : wait_ms);
-    loop->must_not_sleep = run_after(loop);
+    run_after(loop);
 }
 
 /* Delivers what is posted; true while more is to come. */

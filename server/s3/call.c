@@ -34,7 +34,6 @@ void srv_s3_head_init(struct srv_s3_head *head, const struct srv_s3_call *call)
     head->n = 0;
     srv_s3_head_add(head, "x-amz-request-id",
                     (struct srv_str){call->req->id, sizeof call->req->id - 1});
-    srv_s3_head_add(head, "x-amz-id-2", (struct srv_str){call->s3->host_id, SRV_S3_HOST_ID_LEN});
 }
 
 void srv_s3_answer_empty(const struct srv_s3_call *call, int status, const struct srv_s3_head *head,
@@ -52,9 +51,10 @@ void srv_s3_fail(const struct srv_s3_call *call, enum srv_s3_code code, const ch
     srv_s3_fail_with(call, code, message, &head, NULL, 0);
 }
 
-/* Fields that an answer of this status must have. */
-static void add_status_fields(struct srv_s3_head *head, int status)
+/* Fields that an error of this status has. */
+static void add_error_fields(struct srv_s3_head *head, const struct srv_s3_call *call, int status)
 {
+    srv_s3_head_add(head, "x-amz-id-2", (struct srv_str){call->s3->host_id, SRV_S3_HOST_ID_LEN});
     if (status == 503)
         srv_s3_head_add(head, "Retry-After", srv_s3_str("1"));
     if (status == 405)
@@ -67,7 +67,7 @@ void srv_s3_fail_with(const struct srv_s3_call *call, enum srv_s3_code code, con
 {
     int status = srv_s3_code_status(code);
 
-    add_status_fields(head, status);
+    add_error_fields(head, call, status);
     if (call->req->method == SRV_HEAD) {
         srv_s3_answer_empty(call, status, head, 0);
         return;

@@ -58,7 +58,7 @@ struct srv_s3_head {
     struct srv_field fields[SRV_S3_HEAD_FIELDS_MAX];
 };
 
-/* Begins with the fields that every answer has: x-amz-request-id and x-amz-id-2. */
+/* Begins with the field that every answer has, x-amz-request-id. Errors also get x-amz-id-2. */
 void srv_s3_head_init(struct srv_s3_head *head, const struct srv_s3_call *call);
 /* `name` is a literal, spelt as usual; the front lowers it for HTTP/2. Inline, so that its length
  * is known to the compiler. */

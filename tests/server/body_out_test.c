@@ -103,6 +103,36 @@ TEST(a_client_that_reads_nothing_is_cut_off_and_a_slow_one_is_served)
     fixture_close(&fixture);
 }
 
+enum { DOCUMENT = 9000000 };
+
+static void respond_with_document(void *data, struct srv_exchange *ex)
+{
+    char *bytes = malloc(DOCUMENT);
+    (void)data;
+    for (size_t i = 0; i < DOCUMENT; i++)
+        bytes[i] = (char)fixture_byte(i);
+    struct srv_response response = {.status = 200};
+    srv_respond_bytes(ex, &response, bytes, DOCUMENT);
+    memset(bytes, 0, DOCUMENT);
+    free(bytes);
+}
+
+TEST(bytes_may_be_freed_at_once_however_slow_the_client_is)
+{
+    fixture_init(&fixture);
+    fixture.handler.start = respond_with_document;
+    fixture_open(&fixture);
+    int bytes = 65536, fd = fixture_connect(&fixture);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    for (int i = 0; i < 2; i++) {
+        get(fd, "/");
+        usleep(100000);
+        CHECK_EQ_U64(read_pattern(fd, DOCUMENT, 1 << 20, 0), DOCUMENT);
+    }
+    close(fd);
+    fixture_close(&fixture);
+}
+
 static void respond_by_path(void *data, struct srv_exchange *ex)
 {
     const struct srv_str path = srv_exchange_request(ex)->path;

@@ -164,6 +164,27 @@ TEST(pipelined_requests_are_answered_in_order)
     fixture_close(&fixture);
 }
 
+TEST(what_comes_during_an_answer_waits_for_its_turn)
+{
+    open_fixture();
+    for (int round = 0; round < 2; round++) {
+        int fd = fixture_connect(&fixture);
+        CHECK(client_say(fd, "GET /late HTTP/1.1\r\nHost: a\r\n\r\n"));
+        usleep(50000);
+        CHECK(client_say(fd, "GET /text HTTP/1.1\r\nHost: a\r\n\r\nGET /te"));
+        if (round == 1) /* the client is done sending, and still listens */
+            shutdown(fd, SHUT_WR);
+        CHECK(client_hear(fd, heard, sizeof heard, "hello\n"));
+        CHECK(strstr(heard, "late\n") < strstr(heard, "hello\n"));
+        if (round == 0)
+            CHECK(client_say(fd, "xt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+        CHECK(client_hear(fd, heard, sizeof heard, NULL));
+        CHECK_EQ_INT(strstr(heard, "hello\n") != NULL, round == 0);
+        close(fd);
+    }
+    fixture_close(&fixture);
+}
+
 TEST(absolute_targets_and_their_authority_are_understood)
 {
     open_fixture();

@@ -1,0 +1,193 @@
+#include "server/h2o_glue.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "server/conn.h"
+#include "server/exchange_run.h"
+#include "server/gates.h"
+#include "server/head1_write.h"
+
+/* HTTP/1 responses onto the socket. Clear text is written here and at once, head and first piece
+ * together: what the kernel takes, which is nearly always all of it, is never copied, and no event
+ * is needed to learn of it. TLS is libh2o's, which has encrypted everything when it returns. */
+
+static void go_on(struct srv_exchange *ex);
+
+/* ---- Heads ---- */
+
+static const char *date(struct srv_loop *loop)
+{
+    uint64_t now_s = h2o_now(loop->ctx.loop) / 1000;
+    if (now_s != loop->date_s) {
+        loop->date_s = now_s;
+        srv_http_date_write((int64_t)now_s, loop->date);
+    }
+    return loop->date;
+}
+
+void srv_out1_head(struct srv_exchange *ex, const struct srv_response *response,
+                   uint64_t announced_length)
+{
+    const struct srv_head1_answer answer = {
+        .status = response->status,
+        .date = date(ex->loop),
+        .keeps_connection = !ex->must_close,
+        .content_length = announced_length,
+        .fields = response->fields,
+        .n_fields = response->n_fields,
+    };
+    /* Through TLS each run of bytes is a record of its own, which costs more than a copy. */
+    size_t n_joined = ex->conn->is_tls ? ex->bytes.iov_len : 0;
+    char *to = h2o_mem_alloc_pool(ex->pool, srv_head1_write_bound(&answer) + n_joined);
+    size_t len = srv_head1_write(&answer, to);
+    if (n_joined > 0) {
+        memcpy(to + len, ex->bytes.iov_base, n_joined);
+        ex->bytes = (struct iovec){NULL, 0};
+        ex->out_left = 0;
+    }
+    ex->out[0] = h2o_iovec_init(to, len + n_joined);
+}
+
+/* ---- Writing ---- */
+
+/* Gives the kernel what it takes of ex->out. */
+static enum srv_out1 write_some(struct srv_exchange *ex)
+{
+    h2o_iovec_t *out = ex->out;
+    int first = out[0].len == 0;
+    int n_out = 2 - first - (out[1].len == 0);
+    struct iovec vec[2];
+    for (int i = 0; i < n_out; i++)
+        vec[i] = (struct iovec){out[first + i].base, out[first + i].len};
+    const struct msghdr message = {.msg_iov = vec, .msg_iovlen = (size_t)n_out};
+    ssize_t sent =
+        sendmsg(h2o_socket_get_fd(ex->conn->sock), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent == -1 && errno != EAGAIN && errno != EINTR)
+        return SRV_OUT1_BROKEN;
+    size_t left = sent == -1 ? 0 : (size_t)sent;
+    for (int i = first; i < first + n_out; i++) {
+        size_t n = left < out[i].len ? left : out[i].len;
+        out[i].base += n;
+        out[i].len -= n;
+        left -= n;
+    }
+    return out[0].len + out[1].len == 0 ? SRV_OUT1_SENT : SRV_OUT1_SENDING;
+}
+
+static void on_writable(h2o_socket_t *sock, const char *err)
+{
+    struct srv_conn *conn = sock->on_close.data;
+    struct srv_exchange *ex = conn->ex;
+    srv_body_out_disarm(ex);
+    ex->out1 = err == NULL ? write_some(ex) : SRV_OUT1_BROKEN;
+    go_on(ex);
+}
+
+static void await_writable(struct srv_exchange *ex)
+{
+    srv_body_out_arm(ex);
+    h2o_socket_notify_write(ex->conn->sock, on_writable);
+}
+
+static void on_tls_written(h2o_socket_t *sock, const char *err)
+{
+    struct srv_conn *conn = sock->on_close.data;
+    struct srv_exchange *ex = conn->ex;
+    srv_body_out_disarm(ex);
+    ex->out1 = err == NULL ? SRV_OUT1_SENT : SRV_OUT1_BROKEN;
+    go_on(ex);
+}
+
+static void write_tls(struct srv_exchange *ex)
+{
+    h2o_iovec_t *out = ex->out;
+    int first = out[0].len == 0;
+    srv_body_out_arm(ex);
+    ex->out1 = SRV_OUT1_SENDING;
+    ex->loop->must_not_sleep = true;
+    h2o_socket_write(ex->conn->sock, out + first, (size_t)(2 - first - (out[1].len == 0)),
+                     on_tls_written);
+    out[0].len = out[1].len = 0;
+}
+
+void srv_out1_send(struct srv_exchange *ex, const h2o_iovec_t *piece)
+{
+    ex->out[1] = piece == NULL ? h2o_iovec_init(NULL, 0) : *piece;
+    if (ex->conn->is_tls) {
+        write_tls(ex);
+        return;
+    }
+    ex->out1 = write_some(ex);
+    if (ex->out1 == SRV_OUT1_SENDING)
+        await_writable(ex);
+    else
+        srv_conn_queue_after(ex->conn);
+}
+
+void srv_out1_own(struct srv_exchange *ex)
+{
+    h2o_iovec_t *piece = &ex->out[1];
+    if (piece->len == 0)
+        return;
+    char *copy = h2o_mem_alloc_pool(ex->pool, piece->len);
+    memcpy(copy, piece->base, piece->len);
+    piece->base = copy;
+}
+
+void srv_out1_break(struct srv_exchange *ex)
+{
+    ex->out1 = SRV_OUT1_BROKEN;
+    srv_conn_queue_after(ex->conn);
+}
+
+/* ---- Going on ---- */
+
+void srv_out1_finish(struct srv_exchange *ex, bool may_keep)
+{
+    ex->is_final = true;
+    if (may_keep && !ex->must_close)
+        srv_gate_h1_next(ex->conn);
+    else
+        srv_gate_h1_close(ex->conn);
+}
+
+/* What was handed over is sent. */
+static void on_sent(struct srv_exchange *ex)
+{
+    struct srv_conn *conn = ex->conn;
+    if (!ex->is_all_sent) {
+        srv_body_out_more(ex);
+    } else if (!ex->is_early) {
+        srv_out1_finish(ex, true);
+    } else {
+        /* Answered before the body was read: the client must be able to finish sending, or to
+         * notice, before the connection goes on. */
+        if (ex->must_close && !conn->is_tls)
+            shutdown(h2o_socket_get_fd(conn->sock), SHUT_WR);
+        srv_body_in_discard(ex);
+    }
+}
+
+static void go_on(struct srv_exchange *ex)
+{
+    enum srv_out1 state = ex->out1;
+    if (state == SRV_OUT1_SENDING) {
+        await_writable(ex);
+        return;
+    }
+    ex->out1 = SRV_OUT1_IDLE;
+    if (state == SRV_OUT1_BROKEN)
+        srv_gate_h1_close(ex->conn);
+    else
+        on_sent(ex);
+}
+
+bool srv_out1_look(struct srv_exchange *ex)
+{
+    if (ex->out1 != SRV_OUT1_SENT && ex->out1 != SRV_OUT1_BROKEN)
+        return false;
+    go_on(ex);
+    return true;
+}
