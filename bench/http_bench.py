@@ -136,6 +136,19 @@ def fill(peer, case):
             put(peer.ports["plain"], f"/bench/{size}-{index}", os.urandom(size))
 
 
+def cpu_seconds(process):
+    """CPU time of a server and its direct children so far."""
+    ticks = 0
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if process.pid in (int(path.parent.name), int(fields[1])):
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def measure(peer, case, seconds, folder):
     """Requests per second of one case on one server."""
     client, method, size, tls, _ = CASES[case]
@@ -154,7 +167,7 @@ def measure(peer, case, seconds, folder):
         url = f"https://127.0.0.1:{peer.ports['tls']}" if tls else f"http://127.0.0.1:{peer.ports['h2c']}"
         uris = folder / "uris"
         uris.write_text("".join(f"{url}/bench/{size}-{index}\n" for index in range(OBJECTS)))
-        command = ["h2load", "-t1", "-c4", "-m8", "-D", seconds, "-i", uris]
+        command = ["h2load", "-t1", "-c16", "-m16", "-D", seconds, "-i", uris]
         text = subprocess.run(pinned(1, command), capture_output=True, text=True, check=True).stdout
         failed = re.search(r"(\d+) failed, (\d+) errored", text)
         bad = None if failed and failed.groups() == ("0", "0") and ", 0 4xx, 0 5xx" in text else text
@@ -165,11 +178,12 @@ def measure(peer, case, seconds, folder):
 
 
 def table(results):
-    print(f"{'case':16} {'gyre req/s':>24} {'nginx req/s':>24} {'ratio':>6} {'asked':>6}")
+    print(f"{'case':14} {'gyre req/s':>23} {'nginx req/s':>23} {'ratio':>6} {'asked':>6} {'CPU us/req':>15}")
     for case, row in results.items():
         cells = [f"{statistics.median(row[name]):.0f} ({min(row[name]):.0f}-{max(row[name]):.0f})" for name in ("gyre", "nginx")]
         asked = f"{row['asked']:.1f}" if row["asked"] else "-"
-        print(f"{case:16} {cells[0]:>24} {cells[1]:>24} {row['ratio']:6.2f} {asked:>6}")
+        cpu = " / ".join(f"{statistics.median(row[f'{name}_cpu_us']):.1f}" for name in ("gyre", "nginx"))
+        print(f"{case:14} {cells[0]:>23} {cells[1]:>23} {row['ratio']:6.2f} {asked:>6} {cpu:>15}")
 
 
 def main():
@@ -189,14 +203,18 @@ def main():
         peers.append(start_gyre(options.gyre, folder))
         put(peers[-1].ports["plain"], "/bench", b"")
         cases = options.only or list(CASES)
-        results = {case: {"gyre": [], "nginx": [], "asked": CASES[case][4]} for case in cases}
+        results = {case: {"gyre": [], "nginx": [], "gyre_cpu_us": [], "nginx_cpu_us": [], "asked": CASES[case][4]} for case in cases}
         for turn in range(options.rounds):
             for case in cases:
                 for peer in peers if turn % 2 else reversed(peers):
                     if sys.stderr.isatty():
                         print(f"\rround {turn + 1}/{options.rounds} {case} {peer.name}   ", end="", file=sys.stderr)
                     fill(peer, case)
-                    results[case][peer.name].append(measure(peer, case, options.seconds, folder))
+                    before = cpu_seconds(peer.process)
+                    rate = measure(peer, case, options.seconds, folder)
+                    results[case][peer.name].append(rate)
+                    results[case][f"{peer.name}_cpu_us"].append(
+                        1e6 * (cpu_seconds(peer.process) - before) / (rate * options.seconds))
         for row in results.values():
             row["ratio"] = statistics.median(row["gyre"]) / statistics.median(row["nginx"])
         if options.json:
