@@ -156,7 +156,7 @@ def measure(peer, case, seconds, folder):
         script = folder / "requests.lua"
         script.write_text(WRK_LUA)
         url = f"https://127.0.0.1:{peer.ports['tls']}/" if tls else f"http://127.0.0.1:{peer.ports['plain']}/"
-        connections = 4 if method == "PUT" else 16
+        connections = 4 if method == "PUT" else 64
         prefix = f"{size}-" if method == "GET" else f"put-{size}-"
         command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script, url, "--", method, size if method == "PUT" else 0,
                    OBJECTS, prefix]
