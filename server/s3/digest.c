@@ -6,17 +6,16 @@
 
 struct checksum_row {
     const char *field;
-    const char *name;
     size_t size;
 };
 
 static const struct checksum_row rows[] = {
-    [SRV_CHECKSUM_NONE] = {NULL, NULL, 0},
-    [SRV_CHECKSUM_CRC32] = {"x-amz-checksum-crc32", "CRC32", 4},
-    [SRV_CHECKSUM_CRC32C] = {"x-amz-checksum-crc32c", "CRC32C", 4},
-    [SRV_CHECKSUM_CRC64NVME] = {"x-amz-checksum-crc64nvme", "CRC64NVME", 8},
-    [SRV_CHECKSUM_SHA1] = {"x-amz-checksum-sha1", "SHA1", 20},
-    [SRV_CHECKSUM_SHA256] = {"x-amz-checksum-sha256", "SHA256", 32},
+    [SRV_CHECKSUM_NONE] = {NULL, 0},
+    [SRV_CHECKSUM_CRC32] = {"x-amz-checksum-crc32", 4},
+    [SRV_CHECKSUM_CRC32C] = {"x-amz-checksum-crc32c", 4},
+    [SRV_CHECKSUM_CRC64NVME] = {"x-amz-checksum-crc64nvme", 8},
+    [SRV_CHECKSUM_SHA1] = {"x-amz-checksum-sha1", 20},
+    [SRV_CHECKSUM_SHA256] = {"x-amz-checksum-sha256", 32},
 };
 
 #define N_ROWS (sizeof rows / sizeof rows[0])
@@ -24,11 +23,6 @@ static const struct checksum_row rows[] = {
 const char *srv_checksum_field(enum srv_checksum checksum)
 {
     return rows[checksum].field;
-}
-
-const char *srv_checksum_name(enum srv_checksum checksum)
-{
-    return rows[checksum].name;
 }
 
 size_t srv_checksum_size(enum srv_checksum checksum)

@@ -59,8 +59,6 @@ enum srv_digest_fault srv_digest_plan(const struct srv_request *req, bool wants_
 
 /* "x-amz-checksum-crc32" and so on; NULL for NONE. Static. */
 const char *srv_checksum_field(enum srv_checksum checksum);
-/* "CRC32" and so on; NULL for NONE. Static. */
-const char *srv_checksum_name(enum srv_checksum checksum);
 /* Bytes of a value: 4, 8, 20 or 32; 0 for NONE. */
 size_t srv_checksum_size(enum srv_checksum checksum);
 
