@@ -4,8 +4,8 @@
 
 The server under test runs on one core with one loop (nginx: one worker), the client on another. A round measures every case on both
 servers, one right after the other; a figure is the median over the rounds, with minimum and maximum beside it. nginx serves with sendfile,
-open_file_cache and no access log; it takes PUTs through its DAV module into the same file system. Gyre's ETags are opaque in the PUT cases
-(nginx hashes nothing either).
+open_file_cache, tcp_nopush and no access log; get-4k-h1 is measured without tcp_nopush as well. It takes PUTs through its DAV module into
+the same file system. Gyre's ETags are opaque in the PUT cases (nginx hashes nothing either).
 """
 
 import argparse
@@ -27,16 +27,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 KIB, MIB = 1 << 10, 1 << 20
 OBJECTS = 64
 
-# name: (client, method, object bytes, TLS, the ratio the project asks for)
+# name: (client, method, object bytes, the peer's port, the ratio the project asks for)
 CASES = {
-    "get-4k-h1": ("wrk", "GET", 4 * KIB, False, 1.3),
-    "get-4k-h2-tls": ("h2load", "GET", 4 * KIB, True, 2.0),
-    "get-2m-h1": ("wrk", "GET", 2 * MIB, False, 1.1),
-    "put-2m-h1": ("wrk", "PUT", 2 * MIB, False, 1.1),
-    "get-64k-h1": ("wrk", "GET", 64 * KIB, False, None),
-    "get-4k-h1-tls": ("wrk", "GET", 4 * KIB, True, None),
-    "get-4k-h2c": ("h2load", "GET", 4 * KIB, False, None),
-    "put-4k-h1": ("wrk", "PUT", 4 * KIB, False, None),
+    "get-4k-h1": ("wrk", "GET", 4 * KIB, "push", 1.3),
+    "get-4k-h1-nopush": ("wrk", "GET", 4 * KIB, "plain", None),
+    "get-4k-h2-tls": ("h2load", "GET", 4 * KIB, "tls", 2.0),
+    "get-2m-h1": ("wrk", "GET", 2 * MIB, "plain", 1.1),
+    "put-2m-h1": ("wrk", "PUT", 2 * MIB, "plain", 1.1),
+    "get-64k-h1": ("wrk", "GET", 64 * KIB, "plain", None),
+    "get-4k-h1-tls": ("wrk", "GET", 4 * KIB, "tls", None),
+    "get-4k-h2c": ("h2load", "GET", 4 * KIB, "h2c", None),
+    "put-4k-h1": ("wrk", "PUT", 4 * KIB, "plain", None),
 }
 
 NGINX_CONF = """
@@ -49,6 +50,7 @@ http {{
   ssl_certificate {dir}/cert.pem; ssl_certificate_key {dir}/key.pem; ssl_session_cache shared:a:1m;
   server {{ listen 127.0.0.1:{plain}; listen 127.0.0.1:{tls} ssl http2; root {dir}/root; dav_methods PUT; create_full_put_path on; }}
   server {{ listen 127.0.0.1:{h2c} http2; root {dir}/root; }}
+  server {{ listen 127.0.0.1:{push}; root {dir}/root; tcp_nopush off; }}
 }}
 """
 
@@ -89,9 +91,9 @@ def wait_for(port, process, what):
 class Peer:
     """A server under test: where it listens, and how to stop it."""
 
-    def __init__(self, name, process, plain, tls, h2c):
-        self.name, self.process, self.ports = name, process, {"plain": plain, "tls": tls, "h2c": h2c}
-        wait_for(plain, process, name)
+    def __init__(self, name, process, ports):
+        self.name, self.process, self.ports = name, process, ports
+        wait_for(ports["plain"], process, name)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -102,12 +104,11 @@ def start_nginx(folder):
     (folder / "root/bench").mkdir(parents=True)
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
                     "/CN=localhost", "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True)
-    ports = [free_port() for _ in range(3)]
+    ports = {door: free_port() for door in ("plain", "tls", "h2c", "push")}
     conf = folder / "nginx.conf"
-    conf.write_text(NGINX_CONF.format(dir=folder, plain=ports[0], tls=ports[1], h2c=ports[2],
-                                      user="user root;" if os.geteuid() == 0 else ""))
+    conf.write_text(NGINX_CONF.format(dir=folder, user="user root;" if os.geteuid() == 0 else "", **ports))
     process = subprocess.Popen(pinned(0, ["nginx", "-c", conf, "-p", folder]), stdin=subprocess.DEVNULL)
-    return Peer("nginx", process, *ports)
+    return Peer("nginx", process, ports)
 
 
 def start_gyre(program, folder):
@@ -116,7 +117,7 @@ def start_gyre(program, folder):
                "--tls-key", folder / "key.pem", "--data", folder / "gyre", "--size", "2G", "--threads", 1, "--etag", "opaque"]
     with open(folder / "gyre.log", "w") as log:
         process = subprocess.Popen(pinned(0, command), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    return Peer("gyre", process, plain, tls, plain)
+    return Peer("gyre", process, {"plain": plain, "tls": tls, "h2c": plain, "push": plain})
 
 
 def put(port, path, body):
@@ -151,20 +152,19 @@ def cpu_seconds(process):
 
 def measure(peer, case, seconds, folder):
     """Requests per second of one case on one server."""
-    client, method, size, tls, _ = CASES[case]
+    client, method, size, door, _ = CASES[case]
+    url = f"{'https' if door == 'tls' else 'http'}://127.0.0.1:{peer.ports[door]}"
     if client == "wrk":
         script = folder / "requests.lua"
         script.write_text(WRK_LUA)
-        url = f"https://127.0.0.1:{peer.ports['tls']}/" if tls else f"http://127.0.0.1:{peer.ports['plain']}/"
         connections = 4 if method == "PUT" else 64
         prefix = f"{size}-" if method == "GET" else f"put-{size}-"
-        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script, url, "--", method, size if method == "PUT" else 0,
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script, f"{url}/", "--", method, size if method == "PUT" else 0,
                    OBJECTS, prefix]
         text = subprocess.run(pinned(1, command), capture_output=True, text=True, check=True).stdout
         bad = re.search(r"Non-2xx or 3xx responses: (\d+)|Socket errors:.*", text)
         rate = float(re.search(r"Requests/sec:\s+([\d.]+)", text).group(1))
     else:
-        url = f"https://127.0.0.1:{peer.ports['tls']}" if tls else f"http://127.0.0.1:{peer.ports['h2c']}"
         uris = folder / "uris"
         uris.write_text("".join(f"{url}/bench/{size}-{index}\n" for index in range(OBJECTS)))
         command = ["h2load", "-t1", "-c16", "-m16", "-D", seconds, "-i", uris]
@@ -178,12 +178,12 @@ def measure(peer, case, seconds, folder):
 
 
 def table(results):
-    print(f"{'case':14} {'gyre req/s':>23} {'nginx req/s':>23} {'ratio':>6} {'asked':>6} {'CPU us/req':>15}")
+    print(f"{'case':16} {'gyre req/s':>23} {'nginx req/s':>23} {'ratio':>6} {'asked':>6} {'CPU us/req':>15}")
     for case, row in results.items():
         cells = [f"{statistics.median(row[name]):.0f} ({min(row[name]):.0f}-{max(row[name]):.0f})" for name in ("gyre", "nginx")]
         asked = f"{row['asked']:.1f}" if row["asked"] else "-"
         cpu = " / ".join(f"{statistics.median(row[f'{name}_cpu_us']):.1f}" for name in ("gyre", "nginx"))
-        print(f"{case:14} {cells[0]:>23} {cells[1]:>23} {row['ratio']:6.2f} {asked:>6} {cpu:>15}")
+        print(f"{case:16} {cells[0]:>23} {cells[1]:>23} {row['ratio']:6.2f} {asked:>6} {cpu:>15}")
 
 
 def main():
