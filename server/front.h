@@ -56,9 +56,8 @@ struct srv_front_config {
 };
 
 struct srv_front_stats {
-#define X(name, help) uint64_t name;
-#include "server/front_counters.def"
-#undef X
+#define LOOP(name, type, help) uint64_t name;
+#include "server/counters.def"
 };
 
 /* What every process that runs a front must do before it starts a thread or allocates: malloc

@@ -84,9 +84,8 @@ struct srv_loop {
     char *scratch;                    /* [o] */
     uint64_t date_s;                  /* [o] the second that `date` is the text of */
     char date[SRV_HTTP_DATE_LEN + 1]; /* [o] */
-#define X(name, help) _Atomic uint64_t n_##name; /* [a] written by the loop only */
-#include "server/front_counters.def"
-#undef X
+#define LOOP(name, type, help) _Atomic uint64_t n_##name; /* [a] written by the loop only */
+#include "server/counters.def"
 };
 
 /* Adds to one of this loop's own counters. */
