@@ -79,14 +79,14 @@ static void on_create_body(void *ctx, enum srv_body_event event, struct srv_buf 
         srv_s3_task_run(&t->task, make, on_made);
 }
 
-void srv_s3_bucket_create(struct srv_s3 *s3, struct srv_exchange *ex)
+void srv_s3_bucket_create(const struct srv_s3_call *call)
 {
-    struct bucket_task *t = srv_s3_task_create(s3, ex, sizeof *t, NULL);
+    struct bucket_task *t = srv_s3_task_create(call, sizeof *t, NULL);
 
     if (t == NULL)
         return;
     if (t->task.call.req->has_body)
-        srv_body_read(ex, on_create_body);
+        srv_body_read(call->ex, on_create_body);
     else
         srv_s3_task_run(&t->task, make, on_made);
 }
@@ -112,9 +112,9 @@ static void on_removed(struct srv_s3_task *task)
     srv_s3_answer_empty(&task->call, 204, &head, SRV_LENGTH_UNKNOWN);
 }
 
-void srv_s3_bucket_delete(struct srv_s3 *s3, struct srv_exchange *ex)
+void srv_s3_bucket_delete(const struct srv_s3_call *call)
 {
-    struct bucket_task *t = srv_s3_task_create(s3, ex, sizeof *t, NULL);
+    struct bucket_task *t = srv_s3_task_create(call, sizeof *t, NULL);
 
     if (t != NULL)
         srv_s3_task_run(&t->task, remove_bucket, on_removed);

@@ -12,5 +12,5 @@ void srv_s3_bucket_head(const struct srv_s3_call *call);
 void srv_s3_bucket_list(const struct srv_s3_call *call);
 
 /* Answer later. */
-void srv_s3_bucket_create(struct srv_s3 *s3, struct srv_exchange *ex);
-void srv_s3_bucket_delete(struct srv_s3 *s3, struct srv_exchange *ex);
+void srv_s3_bucket_create(const struct srv_s3_call *call);
+void srv_s3_bucket_delete(const struct srv_s3_call *call);

@@ -9,7 +9,15 @@ void srv_s3_call_init(struct srv_s3_call *call, struct srv_s3 *s3, struct srv_ex
     call->s3 = s3;
     call->ex = ex;
     call->req = srv_exchange_request(ex);
-    srv_s3_route(call->req, &call->route);
+    srv_s3_route(call->req, (struct srv_str){NULL, 0}, &call->route);
+}
+
+void srv_s3_call_copy(const struct srv_s3_call *call, struct srv_s3_call *call_out)
+{
+    call_out->s3 = call->s3;
+    call_out->ex = call->ex;
+    call_out->req = call->req;
+    srv_s3_route_copy(&call->route, &call_out->route);
 }
 
 int64_t srv_s3_now_s(const struct srv_s3_call *call)

@@ -38,6 +38,8 @@ struct srv_s3_call {
 
 /* Reads the request's head and route. */
 void srv_s3_call_init(struct srv_s3_call *call, struct srv_s3 *s3, struct srv_exchange *ex);
+/* For a call that outlasts the stack. */
+void srv_s3_call_copy(const struct srv_s3_call *call, struct srv_s3_call *call_out);
 
 /* Unix time at the start of the loop's round. */
 int64_t srv_s3_now_s(const struct srv_s3_call *call);

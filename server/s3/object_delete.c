@@ -129,14 +129,14 @@ static enum srv_s3_code read_conditions(struct deletion *deletion)
     return srv_s3_precondition_init(&deletion->precondition, req);
 }
 
-void srv_s3_object_delete(struct srv_s3 *s3, struct srv_exchange *ex)
+void srv_s3_object_delete(const struct srv_s3_call *from)
 {
-    struct deletion *deletion = srv_s3_task_create(s3, ex, sizeof *deletion, fini);
+    struct deletion *deletion = srv_s3_task_create(from, sizeof *deletion, fini);
 
     if (deletion == NULL)
         return;
     const struct srv_s3_call *call = &deletion->task.call;
-    if (!srv_s3_bucket_exists(s3->buckets, call->route.bucket)) {
+    if (!srv_s3_bucket_exists(call->s3->buckets, call->route.bucket)) {
         srv_s3_fail(call, SRV_S3_NO_SUCH_BUCKET, NULL);
         return;
     }

@@ -8,4 +8,4 @@
 #include "server/s3/call.h"
 
 /* Answers the call later. */
-void srv_s3_object_delete(struct srv_s3 *s3, struct srv_exchange *ex);
+void srv_s3_object_delete(const struct srv_s3_call *call);

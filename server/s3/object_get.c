@@ -252,7 +252,7 @@ static void on_found(struct srv_s3_task *task)
 static void go_on_later(const struct srv_s3_call *call, const struct gyre_key *key,
                         struct gyre_handle **handle, const struct selection *selection)
 {
-    struct get *get = srv_s3_task_create(call->s3, call->ex, sizeof *get, fini);
+    struct get *get = srv_s3_task_create(call, sizeof *get, fini);
 
     if (get == NULL)
         return;

@@ -156,9 +156,9 @@ static bool fails_early(struct put *put)
     return true;
 }
 
-void srv_s3_object_put(struct srv_s3 *s3, struct srv_exchange *ex)
+void srv_s3_object_put(const struct srv_s3_call *call)
 {
-    struct put *put = srv_s3_task_create(s3, ex, sizeof *put, fini);
+    struct put *put = srv_s3_task_create(call, sizeof *put, fini);
     const char *message;
 
     if (put == NULL)
@@ -171,7 +171,7 @@ void srv_s3_object_put(struct srv_s3 *s3, struct srv_exchange *ex)
     if (fails_early(put))
         return;
     if (put->task.call.req->has_body)
-        srv_body_read(ex, on_body);
+        srv_body_read(call->ex, on_body);
     else
         feed(put, NULL, true);
 }

@@ -1,23 +1,31 @@
 #include "server/s3/route.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "server/uri.h"
 
-/* Rows: what the path names; columns: SRV_GET to SRV_DELETE. METHOD_OTHER and OPTIONS are in no
- * row. */
-enum place { SERVICE, BUCKET, OBJECT };
-
-static const enum srv_s3_op ops[3][SRV_DELETE + 1] = {
-    [SERVICE] = {[SRV_GET] = SRV_S3_OP_LIST_BUCKETS},
-    [BUCKET] = {[SRV_PUT] = SRV_S3_OP_CREATE_BUCKET,
-                [SRV_HEAD] = SRV_S3_OP_HEAD_BUCKET,
-                [SRV_DELETE] = SRV_S3_OP_DELETE_BUCKET},
-    [OBJECT] = {[SRV_PUT] = SRV_S3_OP_PUT_OBJECT,
-                [SRV_GET] = SRV_S3_OP_GET_OBJECT,
-                [SRV_HEAD] = SRV_S3_OP_HEAD_OBJECT,
-                [SRV_DELETE] = SRV_S3_OP_DELETE_OBJECT},
+static const struct {
+    enum srv_method method;
+    enum srv_s3_place place;
+    enum srv_s3_sub sub;
+} ops[SRV_S3_OP_COUNT] = {
+#define X(name, method, place, sub, handler) {SRV_##method, SRV_S3_##place, SRV_S3_SUB_##sub},
+#include "server/s3/operation.def"
+#undef X
 };
+
+static const char *const sub_names[] = {
+    [SRV_S3_SUB_NONE] = NULL,
+#define X(id, name) [SRV_S3_SUB_##id] = name,
+#include "server/s3/subresource.def"
+#undef X
+};
+
+const char *srv_s3_sub_name(enum srv_s3_sub sub)
+{
+    return sub_names[sub];
+}
 
 static void refuse(struct srv_s3_route *route, enum srv_s3_code error)
 {
@@ -65,34 +73,40 @@ static void take_key(struct srv_s3_route *route, struct srv_str raw)
 }
 
 /* Splits the path and decodes both names. */
-static enum place take_path(struct srv_s3_route *route, struct srv_str path)
+static enum srv_s3_place take_path(struct srv_s3_route *route, struct srv_str path)
 {
     if (path.len <= 1)
-        return SERVICE;
+        return SRV_S3_SERVICE;
     struct srv_str rest = {path.base + 1, path.len - 1};
     const char *slash = memchr(rest.base, '/', rest.len);
     struct srv_str bucket = {rest.base, slash == NULL ? rest.len : (size_t)(slash - rest.base)};
     take_bucket(route, bucket);
     if (slash == NULL || bucket.len + 1 == rest.len)
-        return BUCKET;
+        return SRV_S3_BUCKET;
     take_key(route, (struct srv_str){slash + 1, rest.len - bucket.len - 1});
-    return OBJECT;
+    return SRV_S3_OBJECT;
 }
 
-/* The sub-resource that a query names, or NULL. */
-static const char *find_subresource(struct srv_str query)
+/* The host has named the bucket: all of the path after its first slash is the key. */
+static enum srv_s3_place take_host(struct srv_s3_route *route, struct srv_str bucket,
+                                   struct srv_str path)
 {
-    static const char *const names[] = {
-#define X(name) name,
-#include "server/s3/subresource.def"
-#undef X
-    };
+    take_bucket(route, bucket);
+    if (path.len <= 1)
+        return SRV_S3_BUCKET;
+    take_key(route, (struct srv_str){path.base + 1, path.len - 1});
+    return SRV_S3_OBJECT;
+}
+
+/* The sub-resource that a query names, or NONE. */
+static enum srv_s3_sub find_sub(struct srv_str query)
+{
     if (query.len == 0)
-        return NULL;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (srv_query_find(query, names[i], NULL))
-            return names[i];
-    return NULL;
+        return SRV_S3_SUB_NONE;
+    for (size_t i = 1; i < sizeof(sub_names) / sizeof(sub_names[0]); i++)
+        if (srv_query_find(query, sub_names[i], NULL))
+            return (enum srv_s3_sub)i;
+    return SRV_S3_SUB_NONE;
 }
 
 /* Only the version that an unversioned object has can be asked for. */
@@ -105,28 +119,51 @@ static void check_version(struct srv_s3_route *route, struct srv_str query)
         refuse(route, SRV_S3_NO_SUCH_VERSION);
 }
 
-void srv_s3_route(const struct srv_request *req, struct srv_s3_route *route_out)
+static enum srv_s3_op find_op(enum srv_method method, const struct srv_s3_route *route)
+{
+    size_t i = 0;
+
+    while (i < SRV_S3_OP_COUNT &&
+           (ops[i].method != method || ops[i].place != route->place || ops[i].sub != route->sub))
+        i++;
+    return (enum srv_s3_op)i;
+}
+
+/* Listing a bucket and posting to one or to an object are operations of S3; without a sub-resource
+ * everything else that no row has is none. */
+static enum srv_s3_code code_of_unknown(enum srv_method method, const struct srv_s3_route *route)
+{
+    bool is_known = route->sub != SRV_S3_SUB_NONE ||
+                    (route->place == SRV_S3_BUCKET && method == SRV_GET) ||
+                    (route->place != SRV_S3_SERVICE && method == SRV_POST);
+    return is_known ? SRV_S3_NOT_IMPLEMENTED : SRV_S3_METHOD_NOT_ALLOWED;
+}
+
+void srv_s3_route(const struct srv_request *req, struct srv_str host_bucket,
+                  struct srv_s3_route *route_out)
 {
     struct srv_s3_route *route = route_out;
     route->op = SRV_S3_OP_REFUSED;
     route->error = SRV_S3_NONE;
-    route->subresource = NULL;
     route->bucket = route->key = (struct srv_str){NULL, 0};
-    enum place place = take_path(route, req->path);
-    route->subresource = find_subresource(req->query);
-    if (route->subresource != NULL)
-        refuse(route, SRV_S3_NOT_IMPLEMENTED);
-    if (place == OBJECT)
+    route->place = host_bucket.base == NULL ? take_path(route, req->path)
+                                            : take_host(route, host_bucket, req->path);
+    route->sub = find_sub(req->query);
+    if (route->place == SRV_S3_OBJECT)
         check_version(route, req->query);
     if (route->error != SRV_S3_NONE)
         return;
-    if (req->method <= SRV_DELETE)
-        route->op = ops[place][req->method];
-    if (route->op != SRV_S3_OP_REFUSED)
-        return;
-    /* Listing a bucket and posting to one or to an object are operations of S3; everything else
-     * left over is none. */
-    bool known = (place == BUCKET && req->method == SRV_GET) ||
-                 (place != SERVICE && req->method == SRV_POST);
-    route->error = known ? SRV_S3_NOT_IMPLEMENTED : SRV_S3_METHOD_NOT_ALLOWED;
+    route->op = find_op(req->method, route);
+    if (route->op == SRV_S3_OP_REFUSED)
+        route->error = code_of_unknown(req->method, route);
+}
+
+void srv_s3_route_copy(const struct srv_s3_route *route, struct srv_s3_route *route_out)
+{
+    memcpy(route_out, route, offsetof(struct srv_s3_route, key_));
+    memcpy(route_out->key_, route->key_, route->key.len);
+    if (route->bucket.base != NULL)
+        route_out->bucket.base = route_out->bucket_;
+    if (route->key.base != NULL)
+        route_out->key.base = route_out->key_;
 }

@@ -8,6 +8,7 @@
 #include "server/s3/base64.h"
 #include "server/s3/bucket.h"
 #include "server/s3/buckets.h"
+#include "server/s3/call.h"
 #include "server/s3/object_delete.h"
 #include "server/s3/object_get.h"
 #include "server/s3/object_put.h"
@@ -56,9 +57,10 @@ static void refuse(const struct srv_s3_call *call)
         srv_s3_fail(call, route->error, NULL);
         return;
     }
-    if (route->subresource != NULL)
-        snprintf(message, sizeof message, "The sub-resource \"%s\" is not offered here.",
-                 route->subresource);
+    const char *sub = srv_s3_sub_name(route->sub);
+    if (sub != NULL)
+        snprintf(message, sizeof message,
+                 "The sub-resource \"%s\" is not offered here in this way.", sub);
     else if (call->req->method == SRV_GET)
         snprintf(message, sizeof message, "Listing the objects of a bucket is not offered yet.");
     else
@@ -67,22 +69,18 @@ static void refuse(const struct srv_s3_call *call)
     srv_s3_fail(call, route->error, message);
 }
 
+static void (*const handlers[])(const struct srv_s3_call *call) = {
+#define X(name, method, place, sub, handler) handler,
+#include "server/s3/operation.def"
+#undef X
+    refuse,
+};
+
 void srv_s3_start(void *data, struct srv_exchange *ex)
 {
     struct srv_s3 *s3 = data;
     struct srv_s3_call call;
 
-    /* What cannot be answered at once reads its route again into memory that lasts. */
     srv_s3_call_init(&call, s3, ex);
-    switch (call.route.op) {
-    case SRV_S3_OP_REFUSED: refuse(&call); break;
-    case SRV_S3_OP_LIST_BUCKETS: srv_s3_bucket_list(&call); break;
-    case SRV_S3_OP_CREATE_BUCKET: srv_s3_bucket_create(s3, ex); break;
-    case SRV_S3_OP_HEAD_BUCKET: srv_s3_bucket_head(&call); break;
-    case SRV_S3_OP_DELETE_BUCKET: srv_s3_bucket_delete(s3, ex); break;
-    case SRV_S3_OP_PUT_OBJECT: srv_s3_object_put(s3, ex); break;
-    case SRV_S3_OP_GET_OBJECT:
-    case SRV_S3_OP_HEAD_OBJECT: srv_s3_object_get(&call); break;
-    case SRV_S3_OP_DELETE_OBJECT: srv_s3_object_delete(s3, ex); break;
-    }
+    handlers[call.route.op](&call);
 }

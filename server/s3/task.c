@@ -42,20 +42,18 @@ static void on_done(struct srv_job *job)
         task->next_(task);
 }
 
-void *srv_s3_task_create(struct srv_s3 *s3, struct srv_exchange *ex, size_t size,
+void *srv_s3_task_create(const struct srv_s3_call *call, size_t size,
                          void (*fini)(struct srv_s3_task *task))
 {
     SRV_CHECK(size >= sizeof(struct srv_s3_task));
     struct srv_s3_task *task = calloc(1, size);
     if (task == NULL) {
-        struct srv_s3_call call;
-        srv_s3_call_init(&call, s3, ex);
-        srv_s3_fail(&call, SRV_S3_SLOW_DOWN, NULL);
+        srv_s3_fail(call, SRV_S3_SLOW_DOWN, NULL);
         return NULL;
     }
-    srv_s3_call_init(&task->call, s3, ex);
+    srv_s3_call_copy(call, &task->call);
     task->fini_ = fini;
-    srv_exchange_attach(ex, task, on_gone);
+    srv_exchange_attach(call->ex, task, on_gone);
     return task;
 }
 

@@ -24,9 +24,10 @@ struct srv_s3_task {
     bool is_gone_;
 };
 
-/* A zeroed block of `size` bytes that begins with a task, attached to the exchange. `fini` (may be
- * NULL) runs on the loop before it is freed. NULL out of memory; the request was then answered. */
-void *srv_s3_task_create(struct srv_s3 *s3, struct srv_exchange *ex, size_t size,
+/* A zeroed block of `size` bytes that begins with a task for a copy of `call`, attached to the
+ * exchange. `fini` (may be NULL) runs on the loop before it is freed. NULL out of memory; the
+ * request was then answered. */
+void *srv_s3_task_create(const struct srv_s3_call *call, size_t size,
                          void (*fini)(struct srv_s3_task *task));
 
 /* Runs `work` on a worker, then `next` on the loop unless the exchange has ended. False, and

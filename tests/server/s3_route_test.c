@@ -102,7 +102,7 @@ static void route(const char *method, const char *path, const char *query, struc
         .path = {path, strlen(path)},
         .query = {query, strlen(query)},
     };
-    srv_s3_route(&req, out);
+    srv_s3_route(&req, (struct srv_str){NULL, 0}, out);
 }
 
 TEST(requests_are_routed_as_listed)
@@ -123,9 +123,9 @@ TEST(the_missing_subresource_is_named)
 {
     struct srv_s3_route got;
     route("GET", "/abc/k", "z&tagging=1", &got);
-    CHECK_EQ_STR(got.subresource, "tagging");
+    CHECK_EQ_STR(srv_s3_sub_name(got.sub), "tagging");
     route("GET", "/abc/k", "z", &got);
-    CHECK(got.subresource == NULL);
+    CHECK(srv_s3_sub_name(got.sub) == NULL);
 }
 
 TEST(long_keys_are_told_from_broken_ones)
