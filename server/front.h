@@ -56,7 +56,7 @@ struct srv_front_config {
 };
 
 struct srv_front_stats {
-#define LOOP(name, type, help) uint64_t name;
+#define SRV_LOOP(name, type, help) uint64_t name;
 #include "server/counters.def"
 };
 

@@ -84,7 +84,7 @@ struct srv_loop {
     char *scratch;                    /* [o] */
     uint64_t date_s;                  /* [o] the second that `date` is the text of */
     char date[SRV_HTTP_DATE_LEN + 1]; /* [o] */
-#define LOOP(name, type, help) _Atomic uint64_t n_##name; /* [a] written by the loop only */
+#define SRV_LOOP(name, type, help) _Atomic uint64_t n_##name; /* [a] written by the loop only */
 #include "server/counters.def"
 };
 

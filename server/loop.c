@@ -270,7 +270,7 @@ bool srv_loop_run(struct srv_loop *loop)
 
 void srv_loop_add_stats(const struct srv_loop *loop, struct srv_front_stats *stats)
 {
-#define LOOP(name, type, help) \
+#define SRV_LOOP(name, type, help) \
     stats->name += atomic_load_explicit(&loop->n_##name, memory_order_relaxed);
 #include "server/counters.def"
 }
