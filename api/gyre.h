@@ -396,3 +396,5 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_check(struct gyre_store *store, bool bodies
 #ifdef __cplusplus
 }
 #endif
+
+#include "gyre_upload.h"

@@ -15,7 +15,7 @@ MAY_SEE = {
 }
 ANYTHING = ("tests", "bench")
 # These name their neighbours without a folder, because they are installed side by side.
-INSTALLED = {"api/gyre.h": {"gyre_err.h", "gyre_stats.def"}, "engine/base/gyre_err.h": {"gyre_err.def"}}
+INSTALLED = {"api/gyre.h": {"gyre_err.h", "gyre_stats.def", "gyre_pool.h", "gyre_upload.h", "gyre_vector.h"}, "engine/base/gyre_err.h": {"gyre_err.def"}}
 # What the server may include of api/: the installed interface.
 INTERFACE = {"api/gyre.h", "api/gyre_stats.def"}
 MAY_INCLUDE_H2O = {f"server/{name}" for name in ("loop.c", "listen.c", "gate_h1.c", "gate_h2.c", "glue.c", "body_in.c",
