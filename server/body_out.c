@@ -54,6 +54,8 @@ static void hand_over(struct srv_exchange *ex, h2o_iovec_t *piece, bool is_last)
 {
     ex->is_head_sent = true;
     ex->is_all_sent = is_last;
+    if (piece != NULL)
+        ex->n_body_out += piece->len;
     if (ex->req == NULL) {
         srv_out1_send(ex, piece);
         return;
@@ -95,6 +97,7 @@ static void fail(struct srv_exchange *ex)
         cut_short(ex);
         return;
     }
+    ex->status = 500;
     set_head(ex, &(struct srv_response){.status = 500}, 0);
     hand_over(ex, NULL, true);
 }
@@ -205,6 +208,7 @@ static void begin(struct srv_exchange *ex, const struct srv_response *response, 
 {
     SRV_CHECK(!ex->is_responded && response->status >= 200);
     ex->is_responded = true;
+    ex->status = response->status;
     srv_body_in_stop(ex);
     ex->out_left = is_bodyless(ex, response->status) || len == SRV_LENGTH_UNKNOWN ? 0 : len;
     if (ex->out_left == 0) {

@@ -92,7 +92,8 @@ static bool s3_create(struct server *server)
     if (err != GYRE_OK)
         fprintf(stderr, "gyre: %s: the buckets cannot be read: %s\n", options->data[0].path,
                 gyre_err_text(err));
-    server->handler = (struct srv_handler){.data = server->s3, .start = srv_s3_start};
+    server->handler =
+        (struct srv_handler){.data = server->s3, .start = srv_s3_start, .role = &srv_s3_role};
     return err == GYRE_OK;
 }
 

@@ -16,6 +16,7 @@
 #include "server/bind.h"
 #include "server/buf.h"
 #include "server/check.h"
+#include "server/latency.h"
 #include "server/listen.h"
 #include "server/loop_run.h"
 #include "server/tls.h"
@@ -287,6 +288,14 @@ unsigned srv_front_n_loops(const struct srv_front *front)
 struct srv_buf_pool *srv_front_buf_pool(struct srv_front *front)
 {
     return front->env.bufs;
+}
+
+void srv_front_latency(const struct srv_front *front, unsigned kind,
+                       struct srv_latency_total *total)
+{
+    memset(total, 0, sizeof *total);
+    for (unsigned i = 0; i < front->n_loops; i++)
+        srv_loop_add_latency(front->loops[i], kind, total);
 }
 
 void srv_front_stats(const struct srv_front *front, struct srv_front_stats *stats)

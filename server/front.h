@@ -22,6 +22,7 @@
 
 struct srv_buf_pool;
 struct srv_front;
+struct srv_latency_total;
 
 /* HTTP/2 body bytes that one connection may have sent and no handler has taken yet. */
 #define SRV_FRONT_H2_WINDOW (4u << 20)
@@ -94,3 +95,7 @@ struct srv_buf_pool *srv_front_buf_pool(struct srv_front *front);
 
 /* Sums all loops' counters. Counters of one loop may be newer than those of another. */
 void srv_front_stats(const struct srv_front *front, struct srv_front_stats *stats_out);
+
+/* Sums what all loops have seen of one kind of request (server/latency.h). */
+void srv_front_latency(const struct srv_front *front, unsigned kind,
+                       struct srv_latency_total *total_out);

@@ -21,6 +21,7 @@
 #include "server/head1.h"
 #include "server/http_date.h"
 #include "server/job.h"
+#include "server/latency.h"
 #include "server/listen.h"
 #include "server/loop.h"
 #include "server/loop_run.h"
@@ -84,6 +85,7 @@ struct srv_loop {
     char *scratch;                    /* [o] */
     uint64_t date_s;                  /* [o] the second that `date` is the text of */
     char date[SRV_HTTP_DATE_LEN + 1]; /* [o] */
+    struct srv_latency latency;       /* [o], and read by others as it says */
 #define SRV_LOOP(name, type, help) _Atomic uint64_t n_##name; /* [a] written by the loop only */
 #include "server/counters.def"
 };
@@ -176,6 +178,11 @@ struct srv_exchange {
     uint64_t out_left;         /* bytes the source still owes */
     h2o_timeout_entry_t timer; /* send stall; abort */
     uint64_t acked;            /* of the TCP connection, when the stall timer was set */
+    uint64_t begun_ns;         /* monotonic */
+    uint64_t n_body_out;       /* bytes of the response's body that were handed over */
+    int status;                /* 0 before the response */
+    enum srv_result said;      /* what the handler said of the result */
+    unsigned operation;        /* 1 the role's first; 0: not named */
     bool is_responded;
     bool is_head_sent;
     bool is_all_sent; /* all bytes there are have been handed over */

@@ -141,6 +141,7 @@ struct srv_loop *srv_loop_create(struct srv_loop_env *env, unsigned index)
     loop->wake_fd = fd;
     loop->scratch = scratch;
     h2o_linklist_init_anchor(&loop->conns);
+    srv_latency_init(&loop->latency);
     h2o_context_init(&loop->ctx, h2o_evloop_create(), env->h2o);
     loop->accept = (h2o_accept_ctx_t){.ctx = &loop->ctx, .hosts = env->h2o->hosts};
     init_timeouts(loop);
@@ -179,6 +180,7 @@ void srv_loop_destroy(struct srv_loop *loop)
      * process's to release. */
     if (loop->n_conns == 0)
         dispose_h2o(loop);
+    srv_latency_fini(&loop->latency);
     free(loop->slots);
     free(loop->scratch);
     free(loop);
@@ -266,6 +268,12 @@ bool srv_loop_run(struct srv_loop *loop)
     while (has_completions(loop))
         run_round(loop, WAIT_DRAIN_MS);
     return is_clean;
+}
+
+void srv_loop_add_latency(const struct srv_loop *loop, unsigned kind,
+                          struct srv_latency_total *total)
+{
+    srv_latency_sum(&loop->latency, kind, total);
 }
 
 void srv_loop_add_stats(const struct srv_loop *loop, struct srv_front_stats *stats)

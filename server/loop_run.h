@@ -16,6 +16,7 @@
 struct srv_buf_pool;
 struct srv_front_config;
 struct srv_front_stats;
+struct srv_latency_total;
 struct srv_listener;
 struct srv_loop;
 struct st_h2o_globalconf_t;
@@ -51,6 +52,10 @@ void srv_loop_want(struct srv_loop *loop, enum srv_loop_state state);
 
 /* Delivers what is still posted, then frees the loop. */
 void srv_loop_destroy(struct srv_loop *loop);
+
+/* Adds what the loop has seen of one kind of request (server/latency.h). */
+void srv_loop_add_latency(const struct srv_loop *loop, unsigned kind,
+                          struct srv_latency_total *total_inout);
 
 /* Adds this loop's counters. */
 void srv_loop_add_stats(const struct srv_loop *loop, struct srv_front_stats *stats_inout);

@@ -126,9 +126,11 @@ static inline void fixture_init(struct fixture *f)
     memset(f, 0, sizeof *f);
     srv_process_init();
     srv_front_config_init(&f->config);
-    f->handler = (struct srv_handler){f, fixture_start};
-    f->listeners[0] = (struct srv_listener_config){"127.0.0.1", 0, false, &f->handler};
-    f->listeners[1] = (struct srv_listener_config){"127.0.0.1", 0, true, &f->handler};
+    f->handler = (struct srv_handler){.data = f, .start = fixture_start};
+    f->listeners[0] = (struct srv_listener_config){
+        .address = "127.0.0.1", .is_tls = false, .handler = &f->handler};
+    f->listeners[1] = (struct srv_listener_config){
+        .address = "127.0.0.1", .is_tls = true, .handler = &f->handler};
     f->config.listeners = f->listeners;
     f->config.n_listeners = 2;
     f->config.n_threads = 2;
