@@ -20,6 +20,7 @@ struct visit {
     struct srv_exchange *ex; /* NULL once gone */
     struct srv_pool *pool;
     _Atomic int *n_alive;
+    const _Atomic bool *gate;
     struct srv_buf *buf;
     uint64_t at, end, sum;
     bool waits, fails, works, ends, out;
@@ -92,6 +93,12 @@ static inline void visit_sleep(struct srv_job *job)
 {
     (void)job;
     nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+}
+
+static inline void visit_await_gate(struct srv_job *job)
+{
+    const struct visit *v = (struct visit *)job;
+    CHECK_SOON(*v->gate);
 }
 
 static inline void visit_woken(struct srv_job *job)
