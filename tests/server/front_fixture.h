@@ -36,6 +36,12 @@ struct fixture {
     _Atomic bool is_gate_open;
 };
 
+static inline void visit_await_gate(struct srv_job *job)
+{
+    const struct visit *v = (struct visit *)job;
+    CHECK_SOON(*v->gate);
+}
+
 static inline void visit_late(struct srv_job *job)
 {
     struct visit *v = (struct visit *)job;

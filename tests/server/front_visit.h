@@ -95,12 +95,6 @@ static inline void visit_sleep(struct srv_job *job)
     nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
 }
 
-static inline void visit_await_gate(struct srv_job *job)
-{
-    const struct visit *v = (struct visit *)job;
-    CHECK_SOON(*v->gate);
-}
-
 static inline void visit_woken(struct srv_job *job)
 {
     struct visit *v = (struct visit *)job;
