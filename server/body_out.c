@@ -200,7 +200,9 @@ static void set_head(struct srv_exchange *ex, const struct srv_response *respons
 static void set_persistence(struct srv_exchange *ex)
 {
     ex->is_early = !ex->in.is_ended;
-    if (ex->loop->state != SRV_LOOP_RUN || (ex->is_early && !srv_body_in_is_short(ex)))
+    if (ex->loop->state > SRV_LOOP_RUN ||
+        atomic_load_explicit(&ex->conn->listener->is_removed, memory_order_relaxed) ||
+        (ex->is_early && !srv_body_in_is_short(ex)))
         ex->must_close = true;
 }
 

@@ -210,7 +210,7 @@ int srv_command_serve(const struct srv_options *options)
     warn_if_open(options);
     warn_if_few_files(options);
     warn_if_other_size(&server);
-    if (!srv_front_run(server.front))
+    if (!srv_front_run(server.front, NULL))
         srv_log(SRV_LOG_WARN, "requests were cut short; see --drain-timeout");
     ok = true;
 out:

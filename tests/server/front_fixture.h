@@ -127,7 +127,7 @@ static inline void fixture_start(void *data, struct srv_exchange *ex)
 static inline void *fixture_run(void *arg)
 {
     struct fixture *f = arg;
-    f->is_clean = srv_front_run(f->front);
+    f->is_clean = srv_front_run(f->front, NULL);
     return NULL;
 }
 

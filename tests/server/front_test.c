@@ -54,12 +54,12 @@ static uint64_t drain_idle_connections(void)
 }
 
 /* A busy machine may take its time once, but not every time. */
-TEST(a_drain_closes_idle_connections_at_once)
+TEST(a_drain_gives_idle_connections_a_second)
 {
     uint64_t took_ms = UINT64_MAX;
-    for (int i = 0; i < 4 && took_ms >= 1000; i++)
+    for (int i = 0; i < 4 && took_ms >= 2000; i++)
         took_ms = drain_idle_connections();
-    CHECK_MSG(took_ms < 1000, "took %llu ms", (unsigned long long)took_ms);
+    CHECK_MSG(took_ms >= 900 && took_ms < 2000, "took %llu ms", (unsigned long long)took_ms);
 }
 
 TEST(a_drain_lets_requests_finish_and_then_closes)
