@@ -118,6 +118,7 @@ struct eng_stripe_rt {
     struct eng_mutex alloc_lock; /* rank 2: rings, reservations, directory, slots, segment table */
     struct eng_mutex clean_lock; /* rank 1: the hand */
     uint64_t serial;             /* [w] last one given out */
+    uint64_t blurred_serial;     /* [w] as the header's */
     _Atomic uint64_t live_units; /* [w], read by anyone */
     _Atomic uint64_t documents;
     _Atomic uint64_t reserved_units;

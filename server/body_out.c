@@ -54,6 +54,8 @@ static void hand_over(struct srv_exchange *ex, h2o_iovec_t *piece, bool is_last)
 {
     ex->is_head_sent = true;
     ex->is_all_sent = is_last;
+    if (piece != NULL)
+        ex->n_body_out += piece->len;
     if (ex->req == NULL) {
         srv_out1_send(ex, piece);
         return;
@@ -95,6 +97,7 @@ static void fail(struct srv_exchange *ex)
         cut_short(ex);
         return;
     }
+    ex->status = 500;
     set_head(ex, &(struct srv_response){.status = 500}, 0);
     hand_over(ex, NULL, true);
 }
@@ -197,7 +200,9 @@ static void set_head(struct srv_exchange *ex, const struct srv_response *respons
 static void set_persistence(struct srv_exchange *ex)
 {
     ex->is_early = !ex->in.is_ended;
-    if (ex->loop->state != SRV_LOOP_RUN || (ex->is_early && !srv_body_in_is_short(ex)))
+    if (ex->loop->state > SRV_LOOP_RUN ||
+        atomic_load_explicit(&ex->conn->listener->is_removed, memory_order_relaxed) ||
+        (ex->is_early && !srv_body_in_is_short(ex)))
         ex->must_close = true;
 }
 
@@ -205,6 +210,7 @@ static void begin(struct srv_exchange *ex, const struct srv_response *response, 
 {
     SRV_CHECK(!ex->is_responded && response->status >= 200);
     ex->is_responded = true;
+    ex->status = response->status;
     srv_body_in_stop(ex);
     ex->out_left = is_bodyless(ex, response->status) || len == SRV_LENGTH_UNKNOWN ? 0 : len;
     if (ex->out_left == 0) {

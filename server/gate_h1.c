@@ -222,10 +222,6 @@ void srv_gate_h1_next(struct srv_conn *conn)
     end_exchange(conn);
     if (conn->is_tls)
         srv_conn_take_tls(conn);
-    if (conn->loop->state != SRV_LOOP_RUN && conn->rest_len == 0) {
-        srv_gate_h1_close(conn);
-        return;
-    }
     if (conn->sock->_cb.read != on_readable)
         h2o_socket_read_start(conn->sock, on_readable);
     if (conn->rest_len == 0)

@@ -38,7 +38,9 @@ void srv_glue_end(struct srv_exchange *ex)
 {
     srv_body_in_fini(ex);
     srv_body_out_fini(ex);
-    if (is_aborted(ex))
+    bool aborted = is_aborted(ex);
+    srv_observe_end(ex, aborted);
+    if (aborted)
         count_abort(ex->conn);
     if (ex->gone != NULL)
         ex->gone(ex->ctx);
@@ -181,6 +183,7 @@ static void init_exchange(struct srv_exchange *ex, struct srv_conn *conn, h2o_me
     ex->loop = conn->loop;
     ex->pool = pool;
     ex->request.is_tls = conn->is_tls;
+    srv_observe_begin(ex);
     make_id(conn->loop, ex->request.id);
 }
 

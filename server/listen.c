@@ -7,6 +7,7 @@
 #include "server/check.h"
 #include "server/conn.h"
 #include "server/gates.h"
+#include "server/tls.h"
 
 enum {
     ACCEPTS_PER_WAKE = 16,
@@ -16,11 +17,13 @@ enum {
 static const char H2_PREFACE[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 enum { H2_PREFACE_LEN = sizeof H2_PREFACE - 1 };
 
-/* A loop's share of a listener. */
+/* One socket of a listener. */
 struct srv_listen_slot {
+    struct srv_listen_slot *next;
     struct srv_loop *loop;
-    const struct srv_listener *listener;
-    h2o_socket_t *sock; /* NULL once stopped */
+    struct srv_listener *listener; /* a reference */
+    SSL_CTX *tls;                  /* a reference; NULL: clear text */
+    h2o_socket_t *sock;
     h2o_timeout_entry_t pause;
 };
 
@@ -37,6 +40,7 @@ void srv_conn_unref(struct srv_conn *conn)
         return;
     free(conn->partial);
     free(conn->answer);
+    srv_listener_unref(conn->listener);
     free(conn);
 }
 
@@ -97,8 +101,10 @@ static void on_close(void *arg)
     conn->rest_len = 0;
     h2o_linklist_unlink(&conn->link);
     loop->n_conns--;
+    loop->n_admin -= conn->listener->config.is_admin;
     SRV_COUNT(loop, connections_open, -1);
-    atomic_fetch_sub_explicit(&loop->env->n_conns, 1, memory_order_relaxed);
+    if (!conn->listener->config.is_admin)
+        atomic_fetch_sub_explicit(&loop->env->n_conns, 1, memory_order_relaxed);
     srv_conn_unref(conn);
 }
 
@@ -110,12 +116,14 @@ static struct srv_conn *create_conn(struct srv_listen_slot *slot, h2o_socket_t *
                               .loop = loop,
                               .listener = slot->listener,
                               .refs = 1,
-                              .is_tls = slot->listener->tls != NULL};
+                              .is_tls = slot->tls != NULL};
+    srv_listener_ref(slot->listener);
     sock->data = conn;
     sock->on_close.cb = on_close;
     sock->on_close.data = conn;
     h2o_linklist_insert(&loop->conns, &conn->link);
     loop->n_conns++;
+    loop->n_admin += slot->listener->config.is_admin;
     SRV_COUNT(loop, connections_open, 1);
     SRV_COUNT(loop, connections_accepted, 1);
     return conn;
@@ -255,10 +263,13 @@ static void on_handshake(h2o_socket_t *sock, const char *err)
 /* ---- Accepting ---- */
 
 /* Whether one more connection is within the limit. */
-static bool admit(struct srv_loop *loop, bool *refused_out)
+static bool admit(struct srv_loop *loop, const struct srv_listener *listener, bool *refused_out)
 {
+    *refused_out = false;
+    if (listener->config.is_admin)
+        return true;
     size_t before = atomic_fetch_add_explicit(&loop->env->n_conns, 1, memory_order_relaxed);
-    size_t limit = loop->env->config->max_connections;
+    size_t limit = loop->setting->config.max_connections;
     *refused_out = before >= limit;
     if (*refused_out)
         SRV_COUNT(loop, connections_refused, 1);
@@ -268,13 +279,13 @@ static bool admit(struct srv_loop *loop, bool *refused_out)
 static void accept_one(struct srv_listen_slot *slot, h2o_socket_t *sock)
 {
     struct srv_conn *conn = create_conn(slot, sock);
-    if (!admit(slot->loop, &conn->is_refused)) {
+    if (!admit(slot->loop, slot->listener, &conn->is_refused)) {
         h2o_socket_close(sock);
         return;
     }
     srv_conn_set_timer(conn, SRV_TIMEOUT_HANDSHAKE, on_sniff_timeout);
     if (conn->is_tls) {
-        h2o_socket_ssl_handshake(sock, slot->listener->tls, NULL, on_handshake);
+        h2o_socket_ssl_handshake(sock, slot->tls, NULL, on_handshake);
         return;
     }
     /* The gates receive by themselves, into memory of their choice. */
@@ -318,35 +329,94 @@ static void on_accept(h2o_socket_t *listener, const char *err)
         accept_some(listener->data, ACCEPTS_PER_WAKE);
 }
 
-void srv_listen_start(struct srv_loop *loop)
+/* ---- Slots ---- */
+
+static void open_slot(struct srv_loop *loop, const struct srv_setting_entry *entry, unsigned index)
 {
-    const struct srv_loop_env *env = loop->env;
-    loop->slots = h2o_mem_alloc(env->n_listeners * sizeof *loop->slots);
-    for (size_t i = 0; i < env->n_listeners; i++) {
-        struct srv_listener *listener = &env->listeners[i];
-        struct srv_listen_slot *slot = &loop->slots[i];
-        *slot = (struct srv_listen_slot){.loop = loop, .listener = listener};
-        slot->sock = h2o_evloop_socket_create(loop->ctx.loop, listener->fds[loop->index],
-                                              H2O_SOCKET_FLAG_DONT_READ);
-        listener->fds[loop->index] = -1;
-        slot->sock->data = slot;
-        h2o_socket_read_start(slot->sock, on_accept);
+    struct srv_listener *listener = entry->listener;
+    struct srv_listen_slot *slot = h2o_mem_alloc(sizeof *slot);
+    *slot = (struct srv_listen_slot){.next = loop->slots, .loop = loop, .listener = listener};
+    loop->slots = slot;
+    srv_listener_ref(listener);
+    listener->is_taken[index] = true;
+    listen(listener->fds[index], SOMAXCONN); /* one that joined its group does not yet */
+    slot->tls = entry->tls == NULL ? NULL : srv_tls_ref(entry->tls);
+    slot->sock =
+        h2o_evloop_socket_create(loop->ctx.loop, listener->fds[index], H2O_SOCKET_FLAG_DONT_READ);
+    slot->sock->data = slot;
+    h2o_socket_read_start(slot->sock, on_accept);
+}
+
+/* Clients in the kernel's queue believe to be connected; closing the last socket of a queue would
+ * reset them. */
+static void accept_queued(struct srv_listen_slot *slot)
+{
+    for (int n = 0; n < SOMAXCONN && accept_some(slot, 1); n++)
+        ;
+}
+
+/* Frees the slot at `link`; its listener may go with it. */
+static void close_slot(struct srv_listen_slot **link)
+{
+    struct srv_listen_slot *slot = *link;
+    *link = slot->next;
+    h2o_timeout_unlink(&slot->pause);
+    h2o_socket_close(slot->sock);
+    srv_tls_destroy(slot->tls);
+    srv_listener_unref(slot->listener);
+    free(slot);
+}
+
+static bool has_slot(const struct srv_loop *loop, const struct srv_listener *listener)
+{
+    const struct srv_listen_slot *slot = loop->slots;
+    while (slot != NULL && slot->listener != listener)
+        slot = slot->next;
+    return slot != NULL;
+}
+
+static void open_missing(struct srv_loop *loop)
+{
+    const struct srv_setting *setting = loop->setting;
+    for (size_t i = 0; i < setting->n; i++) {
+        const struct srv_setting_entry *entry = &setting->entries[i];
+        bool is_due = loop->state == SRV_LOOP_RUN || entry->listener->config.is_admin;
+        if (!is_due || has_slot(loop, entry->listener))
+            continue;
+        for (unsigned k = loop->index; k < entry->listener->n_fds; k += loop->env->n_loops)
+            open_slot(loop, entry, k);
     }
 }
 
-static void stop_accepting(struct srv_loop *loop)
+void srv_listen_follow(struct srv_loop *loop)
 {
-    for (size_t i = 0; i < loop->env->n_listeners; i++) {
-        struct srv_listen_slot *slot = &loop->slots[i];
-        if (slot->sock == NULL)
+    for (struct srv_listen_slot **link = &loop->slots, *slot; (slot = *link) != NULL;) {
+        const struct srv_setting_entry *entry = srv_setting_find(loop->setting, slot->listener);
+        if (entry == NULL) {
+            accept_queued(slot);
+            close_slot(link);
             continue;
-        /* Clients in the kernel's queue believe to be connected; closing the listener would reset
-         * them. */
-        for (int n = 0; n < SOMAXCONN && accept_some(slot, 1); n++)
-            ;
-        h2o_timeout_unlink(&slot->pause);
-        h2o_socket_close(slot->sock);
-        slot->sock = NULL;
+        }
+        if (slot->tls != entry->tls) {
+            srv_tls_destroy(slot->tls);
+            slot->tls = srv_tls_ref(entry->tls);
+        }
+        link = &slot->next;
+    }
+    if (loop->state <= SRV_LOOP_RUN)
+        open_missing(loop);
+}
+
+static void stop_accepting(struct srv_loop *loop, bool with_admin)
+{
+    for (struct srv_listen_slot **link = &loop->slots, *slot; (slot = *link) != NULL;) {
+        if (slot->listener->config.is_admin && !with_admin) {
+            link = &slot->next;
+            continue;
+        }
+        if (!slot->listener->is_handed_over)
+            accept_queued(slot);
+        close_slot(link);
     }
 }
 
@@ -363,7 +433,7 @@ static void for_each_conn(struct srv_loop *loop, void (*end)(struct srv_conn *co
 /* Closes the connection if it has no request; HTTP/2 is told by libh2o. */
 static void drain(struct srv_conn *conn)
 {
-    if (conn->sock == NULL || conn->rest_len > 0)
+    if (conn->sock == NULL || conn->rest_len > 0 || conn->listener->config.is_admin)
         return;
     if (conn->protocol == SRV_PROTOCOL_H1)
         srv_gate_h1_drain(conn);
@@ -389,15 +459,18 @@ static void cut(struct srv_conn *conn)
     srv_conn_unref(conn);
 }
 
-void srv_listen_stop(struct srv_loop *loop)
+void srv_listen_end_idle(struct srv_loop *loop)
 {
     for_each_conn(loop, drain);
-    stop_accepting(
-        loop); /* who is accepted only now has the time of a handshake to ask for something */
+}
+
+void srv_listen_stop(struct srv_loop *loop)
+{
+    stop_accepting(loop, false);
 }
 
 void srv_listen_cut(struct srv_loop *loop)
 {
-    stop_accepting(loop);
+    stop_accepting(loop, true);
     for_each_conn(loop, cut);
 }
