@@ -7,6 +7,9 @@
 
 #include "server/h2o_glue.h"
 
+/* Requests that one connection may abandon. */
+extern const struct srv_allowance_rate srv_conn_aborts;
+
 void srv_conn_ref(struct srv_conn *conn);
 void srv_conn_unref(struct srv_conn *conn);
 /* Has conn->after called when the present round of events is over; srv_conn_queue_again: after the

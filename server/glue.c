@@ -30,8 +30,11 @@ static bool is_aborted(const struct srv_exchange *ex)
 static void count_abort(struct srv_conn *conn)
 {
     SRV_COUNT(conn->loop, requests_aborted, 1);
-    if (++conn->n_aborts > SRV_ABORTS_MAX)
-        srv_conn_condemn(conn);
+    if (conn->is_condemned ||
+        srv_allowance_spend(&conn->aborts, srv_conn_aborts, h2o_now(conn->loop->ctx.loop)))
+        return;
+    SRV_COUNT(conn->loop, abort_floods, 1);
+    srv_conn_condemn(conn);
 }
 
 void srv_glue_end(struct srv_exchange *ex)

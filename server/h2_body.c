@@ -52,7 +52,7 @@ void srv_h2_body_remove(struct srv_conn *conn, struct srv_h2_body *body)
     free(body);
 }
 
-struct srv_h2_body *srv_h2_body_find(struct srv_h2 *h2, uint32_t stream)
+struct srv_h2_body *srv_h2_body_find(const struct srv_h2 *h2, uint32_t stream)
 {
     struct srv_h2_body *body = h2->bodies;
     while (body != NULL && body->stream != stream)

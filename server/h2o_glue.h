@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 
+#include "server/allowance.h"
 #include "server/buf.h"
 #include "server/chunked.h"
 #include "server/exchange.h"
@@ -33,7 +34,6 @@ enum {
     SRV_SCRATCH_BYTES = 256 << 10, /* a loop's receive scratch */
     SRV_SEND_CLEAR_BYTES = 1 << 20,
     SRV_SEND_TLS_BYTES = 256 << 10, /* all of one send is encrypted before any of it is written */
-    SRV_ABORTS_MAX = 200,           /* requests one connection may abandon */
 };
 
 /* A list of timers that share one delay. */
@@ -82,6 +82,8 @@ struct srv_loop {
     h2o_linklist_t conns;                   /* [o] every connection */
     size_t n_conns;                         /* [o] */
     size_t n_admin;                         /* [o] of them with an admin listener */
+    h2o_linklist_t lingers;                 /* [o] sockets on their way out */
+    size_t n_lingers;                       /* [o] */
     struct srv_conn *after;           /* [o] to look at once the present round of events is over */
     bool must_not_sleep;              /* [o] */
     struct srv_listen_slot *slots;    /* [o] sockets it accepts from */
@@ -133,7 +135,7 @@ struct srv_conn {
     struct srv_h2 *h2;         /* HTTP/2: the frame filter */
     char *answer;              /* HTTP/1: the gate's own response */
     size_t linger_left;        /* HTTP/1: bytes that are still read and dropped before the close */
-    unsigned n_aborts;
+    struct srv_allowance aborts; /* requests that may still be abandoned */
 };
 
 #include "server/exchange_own.h"

@@ -7,12 +7,15 @@
 #include "server/check.h"
 #include "server/conn.h"
 #include "server/gates.h"
+#include "server/h2_gate.h"
 #include "server/tls.h"
 
 enum {
     ACCEPTS_PER_WAKE = 16,
     REFUSALS_MAX = 64, /* connections over the limit that are still told so; more are just closed */
 };
+
+const struct srv_allowance_rate srv_conn_aborts = {.burst = 200, .per_s = 20};
 
 static const char H2_PREFACE[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 enum { H2_PREFACE_LEN = sizeof H2_PREFACE - 1 };
@@ -84,7 +87,10 @@ void srv_conn_condemn(struct srv_conn *conn)
         return;
     conn->is_condemned = true;
     SRV_COUNT(conn->loop, connections_condemned, 1);
-    srv_conn_shutdown(conn);
+    if (conn->h2 != NULL)
+        srv_h2_fail(conn, SRV_H2_ENHANCE_YOUR_CALM);
+    else
+        srv_conn_shutdown(conn);
 }
 
 /* The socket is gone, whoever closed it. */
@@ -118,6 +124,7 @@ static struct srv_conn *create_conn(struct srv_listen_slot *slot, h2o_socket_t *
                               .refs = 1,
                               .is_tls = slot->tls != NULL};
     srv_listener_ref(slot->listener);
+    srv_allowance_init(&conn->aborts, srv_conn_aborts, h2o_now(loop->ctx.loop));
     sock->data = conn;
     sock->on_close.cb = on_close;
     sock->on_close.data = conn;
