@@ -183,7 +183,7 @@ void srv_gate_h2_start(struct srv_conn *conn)
     conn->h2o_read = sock->_cb.read;
     conn->after = after;
     sock->_cb.read = on_readable;
-    if (conn->is_refused)
+    if (conn->refusal != 0)
         srv_conn_set_timer(conn, SRV_TIMEOUT_LINGER, on_refusal_over);
     srv_conn_ref(conn);
     filter(conn);

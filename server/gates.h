@@ -13,7 +13,7 @@ struct srv_exchange;
 /* Speaks HTTP/1 or HTTP/2 on a fresh connection whose first bytes are the rest. */
 void srv_gate_h1_start(struct srv_conn *conn);
 void srv_gate_h2_start(struct srv_conn *conn);
-/* Closes the connection if it has no request. */
+/* Closes the connection if it has no request, soon if it has begun with one. */
 void srv_gate_h1_drain(struct srv_conn *conn);
 /* Closes the connection and ends its exchange; no handler may be on the stack. */
 void srv_gate_h1_close(struct srv_conn *conn);

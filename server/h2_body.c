@@ -125,7 +125,7 @@ static struct srv_buf *room_for(struct srv_conn *conn, struct srv_h2_body *body)
     uint64_t want = body->received >= BUF_SMALL ? BUF_LARGE : BUF_SMALL;
     if (body->length != SRV_LENGTH_UNKNOWN && body->length - body->received < want)
         want = body->length - body->received;
-    buf = srv_buf_acquire(conn->loop->env->bufs, (size_t)want);
+    buf = srv_buf_acquire_for(conn->loop->env->bufs, srv_conn_share(conn), (size_t)want);
     if (buf == NULL)
         return NULL;
     if (body->last != NULL)

@@ -16,6 +16,7 @@
 
 #include "server/allowance.h"
 #include "server/buf.h"
+#include "server/clients.h"
 #include "server/chunked.h"
 #include "server/exchange.h"
 #include "server/front.h"
@@ -112,11 +113,13 @@ struct srv_conn {
     h2o_socket_t *sock; /* NULL once closed */
     struct srv_loop *loop;
     struct srv_listener *listener; /* a reference */
+    struct srv_client *client;     /* NULL without an address */
     unsigned refs;
     h2o_linklist_t link; /* loop->conns */
     struct srv_conn *after_next;
     bool is_queued_after;
-    bool is_refused;   /* over the connection limit: answer 503 and close */
+    int refusal;       /* status all requests are answered with before the connection closes; 0 */
+    bool is_ending;    /* it has been asked to end, and begun to wait for that */
     bool is_condemned; /* too many aborted requests: nothing more is accepted */
     bool is_tls;
     bool is_closing; /* HTTP/1: the end has begun; TLS may have yet to say goodbye */

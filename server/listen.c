@@ -32,6 +32,18 @@ struct srv_listen_slot {
 
 /* ---- Connections ---- */
 
+const char *srv_conn_refusal_text(int status)
+{
+    return status == 400   ? "this port speaks TLS: ask with https"
+           : status == 403 ? "this address may not connect"
+                           : "too many connections";
+}
+
+_Atomic size_t *srv_conn_share(struct srv_conn *conn)
+{
+    return conn->client == NULL ? NULL : &conn->client->buffered_bytes;
+}
+
 void srv_conn_ref(struct srv_conn *conn)
 {
     conn->refs++;
@@ -111,6 +123,7 @@ static void on_close(void *arg)
     SRV_COUNT(loop, connections_open, -1);
     if (!conn->listener->config.is_admin)
         atomic_fetch_sub_explicit(&loop->env->n_conns, 1, memory_order_relaxed);
+    srv_clients_leave(loop->env->clients, conn->client);
     srv_conn_unref(conn);
 }
 
@@ -254,6 +267,38 @@ static void on_sniff(h2o_socket_t *sock, const char *err)
     start_protocol(conn, may_be_h2);
 }
 
+static void on_handshake(h2o_socket_t *sock, const char *err);
+
+/* The first byte on a port for TLS. Whoever begins a plain request there has mistaken the port, and
+ * can read an answer that says so. */
+static void on_tls_sniff(h2o_socket_t *sock, const char *err)
+{
+    struct srv_conn *conn = sock->on_close.data;
+    char first;
+    ssize_t n = err != NULL ? 0 : recv(h2o_socket_get_fd(sock), &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n == -1 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        h2o_socket_close(sock);
+        return;
+    }
+    if (first >= 'A' && first <= 'Z') {
+        conn->is_tls = false;
+        conn->refusal = 400;
+        SRV_COUNT(conn->loop, tls_plain, 1);
+        on_sniff(sock, NULL);
+        return;
+    }
+    const struct srv_setting_entry *entry = srv_setting_find(conn->loop->setting, conn->listener);
+    if (entry == NULL) { /* gone with a change of the configuration */
+        h2o_socket_close(sock);
+        return;
+    }
+    h2o_socket_read_stop(sock);
+    h2o_socket_dont_read(sock, 0);
+    h2o_socket_ssl_handshake(sock, entry->tls, NULL, on_handshake);
+}
+
 static void on_handshake(h2o_socket_t *sock, const char *err)
 {
     struct srv_conn *conn = sock->on_close.data;
@@ -269,16 +314,43 @@ static void on_handshake(h2o_socket_t *sock, const char *err)
 
 /* ---- Accepting ---- */
 
-/* Whether one more connection is within the limit. */
-static bool admit(struct srv_loop *loop, const struct srv_listener *listener, bool *refused_out)
+/* Finds the connection's client, and why that one is refused; 0 if it is not. */
+static int enter_client(struct srv_conn *conn)
 {
-    *refused_out = false;
-    if (listener->config.is_admin)
+    const struct srv_loop *loop = conn->loop;
+    const struct srv_setting_entry *entry = srv_setting_find(loop->setting, conn->listener);
+    struct sockaddr_storage from;
+    socklen_t len = sizeof from;
+    uint8_t address[16];
+    bool is_over;
+    if (getpeername(h2o_socket_get_fd(conn->sock), (struct sockaddr *)&from, &len) != 0 ||
+        !srv_cidr_address((struct sockaddr *)&from, address))
+        return 0;
+    if (entry != NULL && !srv_cidr_admits(&entry->limits.networks, address)) {
+        SRV_COUNT(conn->loop, connections_denied, 1);
+        return 403;
+    }
+    if (conn->listener->config.is_admin)
+        return 0;
+    conn->client = srv_clients_enter(loop->env->clients, address,
+                                     srv_setting_per_address(loop->setting), &is_over);
+    if (is_over)
+        SRV_COUNT(conn->loop, connections_over_address, 1);
+    return is_over ? 503 : 0;
+}
+
+/* Whether the connection may stay, if only to be told why it may not. */
+static bool admit(struct srv_conn *conn)
+{
+    struct srv_loop *loop = conn->loop;
+    conn->refusal = enter_client(conn);
+    if (conn->listener->config.is_admin)
         return true;
     size_t before = atomic_fetch_add_explicit(&loop->env->n_conns, 1, memory_order_relaxed);
     size_t limit = loop->setting->config.max_connections;
-    *refused_out = before >= limit;
-    if (*refused_out)
+    if (conn->refusal == 0 && before >= limit)
+        conn->refusal = 503;
+    if (conn->refusal == 503)
         SRV_COUNT(loop, connections_refused, 1);
     return before < limit + REFUSALS_MAX;
 }
@@ -286,18 +358,14 @@ static bool admit(struct srv_loop *loop, const struct srv_listener *listener, bo
 static void accept_one(struct srv_listen_slot *slot, h2o_socket_t *sock)
 {
     struct srv_conn *conn = create_conn(slot, sock);
-    if (!admit(slot->loop, slot->listener, &conn->is_refused)) {
+    if (!admit(conn)) {
         h2o_socket_close(sock);
         return;
     }
     srv_conn_set_timer(conn, SRV_TIMEOUT_HANDSHAKE, on_sniff_timeout);
-    if (conn->is_tls) {
-        h2o_socket_ssl_handshake(sock, slot->tls, NULL, on_handshake);
-        return;
-    }
     /* The gates receive by themselves, into memory of their choice. */
     h2o_socket_dont_read(sock, 1);
-    h2o_socket_read_start(sock, on_sniff);
+    h2o_socket_read_start(sock, conn->is_tls ? on_tls_sniff : on_sniff);
 }
 
 static void on_accept(h2o_socket_t *listener, const char *err);
@@ -437,15 +505,22 @@ static void for_each_conn(struct srv_loop *loop, void (*end)(struct srv_conn *co
     }
 }
 
-/* Closes the connection if it has no request; HTTP/2 is told by libh2o. */
+/* Closes the connection if it has no request, soon if it has begun with one; HTTP/2 is told by
+ * libh2o. */
 static void drain(struct srv_conn *conn)
 {
-    if (conn->sock == NULL || conn->rest_len > 0 || conn->listener->config.is_admin)
+    if (conn->sock == NULL || conn->is_ending || conn->listener->config.is_admin ||
+        conn->protocol == SRV_PROTOCOL_H2)
         return;
-    if (conn->protocol == SRV_PROTOCOL_H1)
+    bool is_silent = conn->sock->_cb.read == on_sniff || conn->sock->_cb.read == on_tls_sniff;
+    if (conn->protocol == SRV_PROTOCOL_H1) {
         srv_gate_h1_drain(conn);
-    else if (conn->protocol == SRV_PROTOCOL_UNKNOWN && !conn->is_tls) /* not a byte has come */
+    } else if (conn->rest_len == 0 && is_silent) {
         h2o_socket_close(conn->sock);
+    } else {
+        conn->is_ending = true;
+        srv_conn_set_timer(conn, SRV_TIMEOUT_LINGER, on_sniff_timeout);
+    }
 }
 
 /* Closes the connection at once, without a TLS goodbye. */
