@@ -277,6 +277,7 @@ static bool pump_one(struct srv_exchange *ex, enum step *step_out)
     }
     if (!get_buf(ex)) {
         SRV_COUNT(ex->loop, bodies_overload, 1);
+        srv_conn_count_share(ex->conn);
         srv_body_in_deliver(ex, SRV_BODY_OVERLOAD);
         return false;
     }

@@ -95,6 +95,11 @@ void srv_buf_pool_limit_share(struct srv_buf_pool *pool, size_t bytes)
     pool->share_bytes = bytes;
 }
 
+size_t srv_buf_pool_share_bytes(const struct srv_buf_pool *pool)
+{
+    return pool->share_bytes;
+}
+
 static void destroy_list(struct srv_buf *buf)
 {
     while (buf != NULL) {

@@ -30,6 +30,7 @@ void srv_buf_pool_destroy(struct srv_buf_pool *pool);
 /* Bounds what one holder of a share may have at a time; before the pool is used. Without a bound
  * shares are only counted. */
 void srv_buf_pool_limit_share(struct srv_buf_pool *pool, size_t bytes);
+size_t srv_buf_pool_share_bytes(const struct srv_buf_pool *pool);
 /* A buffer of at least `min(want_bytes, 1 MiB)` capacity, empty; NULL when the budget is spent. */
 struct srv_buf *srv_buf_acquire(struct srv_buf_pool *pool, size_t want_bytes);
 /* The same on behalf of somebody, whose `share` counts his bytes and must live until they are given

@@ -14,6 +14,8 @@ extern const struct srv_allowance_rate srv_conn_aborts;
 const char *srv_conn_refusal_text(int status);
 /* The share of the receive buffers that its client has, or NULL. */
 _Atomic size_t *srv_conn_share(struct srv_conn *conn);
+/* No buffer could be had: counts it if the share was the reason. */
+void srv_conn_count_share(struct srv_conn *conn);
 void srv_conn_ref(struct srv_conn *conn);
 void srv_conn_unref(struct srv_conn *conn);
 /* Has conn->after called when the present round of events is over; srv_conn_queue_again: after the

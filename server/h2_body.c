@@ -126,8 +126,10 @@ static struct srv_buf *room_for(struct srv_conn *conn, struct srv_h2_body *body)
     if (body->length != SRV_LENGTH_UNKNOWN && body->length - body->received < want)
         want = body->length - body->received;
     buf = srv_buf_acquire_for(conn->loop->env->bufs, srv_conn_share(conn), (size_t)want);
-    if (buf == NULL)
+    if (buf == NULL) {
+        srv_conn_count_share(conn);
         return NULL;
+    }
     if (body->last != NULL)
         body->last->next_ = buf;
     else

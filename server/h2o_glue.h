@@ -30,8 +30,7 @@
 #include "server/loop_run.h"
 
 enum {
-    SRV_READ_BYTES =
-        16 << 10, /* asked for when a head may come: what goes beyond it is copied once more */
+    SRV_READ_BYTES = 16 << 10,     /* when a head may come: what goes beyond is copied once more */
     SRV_SCRATCH_BYTES = 256 << 10, /* a loop's receive scratch */
     SRV_SEND_CLEAR_BYTES = 1 << 20,
     SRV_SEND_TLS_BYTES = 256 << 10, /* all of one send is encrypted before any of it is written */

@@ -12,6 +12,7 @@
 
 enum {
     ACCEPTS_PER_WAKE = 16,
+    SHARE_STEP = 64 << 10, /* smallest buffer */
     REFUSALS_MAX = 64, /* connections over the limit that are still told so; more are just closed */
 };
 
@@ -42,6 +43,15 @@ const char *srv_conn_refusal_text(int status)
 _Atomic size_t *srv_conn_share(struct srv_conn *conn)
 {
     return conn->client == NULL ? NULL : &conn->client->buffered_bytes;
+}
+
+void srv_conn_count_share(struct srv_conn *conn)
+{
+    size_t limit = srv_buf_pool_share_bytes(conn->loop->env->bufs);
+    if (conn->client != NULL &&
+        atomic_load_explicit(&conn->client->buffered_bytes, memory_order_relaxed) + SHARE_STEP >
+            limit)
+        SRV_COUNT(conn->loop, bodies_over_share, 1);
 }
 
 void srv_conn_ref(struct srv_conn *conn)
@@ -259,7 +269,8 @@ static void on_sniff(h2o_socket_t *sock, const char *err)
     if (!sniff_receive(conn))
         return;
     size_t n = conn->rest_len < H2_PREFACE_LEN ? conn->rest_len : H2_PREFACE_LEN;
-    bool may_be_h2 = memcmp(conn->rest, H2_PREFACE, n) == 0;
+    /* What came to the wrong port is answered in the words of HTTP/1, which all understand. */
+    bool may_be_h2 = conn->refusal != 400 && memcmp(conn->rest, H2_PREFACE, n) == 0;
     if (may_be_h2 && n < H2_PREFACE_LEN) {
         srv_conn_settle(conn);
         return;
