@@ -16,6 +16,9 @@ const char *srv_conn_refusal_text(int status);
 _Atomic size_t *srv_conn_share(struct srv_conn *conn);
 /* No buffer could be had: counts it if the share was the reason. */
 void srv_conn_count_share(struct srv_conn *conn);
+/* A connection on an accepted socket. */
+struct srv_conn *srv_conn_create(struct srv_loop *loop, struct srv_listener *listener, bool is_tls,
+                                 h2o_socket_t *sock);
 void srv_conn_ref(struct srv_conn *conn);
 void srv_conn_unref(struct srv_conn *conn);
 /* Has conn->after called when the present round of events is over; srv_conn_queue_again: after the
