@@ -51,6 +51,7 @@ TEST(an_address_has_no_more_connections_than_its_share_and_others_have_theirs)
     check_served(one);
     check_served(two);
     check_refused(connect_from("127.0.0.1"), 503, "too many connections");
+    CHECK_SOON(stats().connections_open == 2);
     int other = connect_from("127.0.0.2");
     check_served(other);
     CHECK_EQ_U64(stats().connections_over_address, 1);
@@ -74,6 +75,7 @@ TEST(an_address_has_three_quarters_of_all_connections_unless_told_otherwise)
     for (int i = 0; i < 3; i++)
         check_served(fds[i] = connect_from("127.0.0.1"));
     check_refused(connect_from("127.0.0.1"), 503, "too many connections");
+    CHECK_SOON(stats().connections_open == 3); /* the refused one counts until it is gone */
     check_served(fds[3] = connect_from("127.0.0.2"));
     for (int i = 0; i < 4; i++)
         close(fds[i]);
