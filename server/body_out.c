@@ -62,6 +62,7 @@ static void hand_over(struct srv_exchange *ex, h2o_iovec_t *piece, bool is_last)
     }
     ex->is_final = is_last;
     srv_body_out_arm(ex);
+    srv_gate_h2_sending(ex->conn, piece == NULL ? 0 : piece->len);
     h2o_send(ex->req, piece, piece == NULL ? 0 : 1,
              is_last ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
     srv_gate_h2_check(ex->conn);

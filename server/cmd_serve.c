@@ -84,6 +84,7 @@ static bool s3_create(struct server *server)
         .store = server->store,
         .pool = server->pool,
         .region = options->region,
+        .access = &options->access,
         .etag = (enum srv_s3_etag)options->etag,
         .bucket_etags = options->buckets,
         .n_bucket_etags = options->n_buckets,
@@ -124,7 +125,7 @@ static void greet(const struct server *server)
 static void warn_if_open(const struct srv_options *options)
 {
     for (size_t i = 0; i < options->n_listen; i++)
-        if (!srv_address_is_loopback(&options->listen[i]))
+        if (options->access.is_open && !srv_address_is_loopback(&options->listen[i]))
             srv_log(
                 SRV_LOG_WARN,
                 "no keys are asked for: whoever reaches %s can read, write and delete everything",

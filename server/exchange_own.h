@@ -18,7 +18,8 @@ struct srv_body_in {
     struct srv_chunked chunked;
     uint64_t buf_started_ms;
     uint64_t discard_until_ms;
-    size_t budget; /* bytes that may still be received in this turn */
+    uint64_t n_dropped; /* bytes that came for nobody */
+    size_t budget;      /* bytes that may still be received in this turn */
     h2o_timeout_entry_t timer;
     bool is_chunked;
     bool is_ended;      /* framing complete */

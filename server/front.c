@@ -13,10 +13,17 @@
 
 #include "server/buf.h"
 #include "server/check.h"
+#include "server/clients.h"
 #include "server/latency.h"
 #include "server/listener.h"
 
 enum { FILES_LEAST = 16 };
+
+/* Addresses that are remembered after they have left, for the sake of their request rate. */
+enum { CLIENTS_SPARE = 4096 };
+
+/* Bytes of the receive buffers that one address may have whatever the budget: one large buffer. */
+enum { SHARE_LEAST = 1 << 20 };
 
 void srv_process_init(void)
 {
@@ -54,18 +61,28 @@ static unsigned usable_cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
+static size_t share_bytes(const struct srv_front_config *config)
+{
+    size_t half = config->buffer_budget_bytes / 2;
+    if (config->buffer_share_bytes > 0)
+        return config->buffer_share_bytes;
+    return half > SHARE_LEAST ? half : SHARE_LEAST;
+}
+
 static bool create_loops(struct srv_front *front, char *error, size_t size)
 {
     front->env.setting = front->setting;
     front->env.bufs = srv_buf_pool_create(front->config.buffer_budget_bytes);
+    front->env.clients = srv_clients_create(front->config.max_connections + CLIENTS_SPARE);
     front->loops = calloc(front->n_loops, sizeof(struct srv_loop *));
     front->stop_fd = eventfd(0, EFD_CLOEXEC);
     front->signal_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (front->env.bufs == NULL || front->loops == NULL || front->stop_fd == -1 ||
-        front->signal_fd == -1) {
+    if (front->env.bufs == NULL || front->env.clients == NULL || front->loops == NULL ||
+        front->stop_fd == -1 || front->signal_fd == -1) {
         snprintf(error, size, "cannot prepare the event loops: %s", strerror(errno));
         return false;
     }
+    srv_buf_pool_limit_share(front->env.bufs, share_bytes(&front->config));
     front->env.n_loops = front->n_loops;
     srv_loop_env_init_h2o(&front->env, &front->config);
     for (unsigned i = 0; i < front->n_loops; i++) {
@@ -125,6 +142,7 @@ void srv_front_destroy(struct srv_front *front)
     if (front->env.h2o != NULL)
         srv_loop_env_fini_h2o(&front->env);
     srv_buf_pool_destroy(front->env.bufs);
+    srv_clients_destroy(front->env.clients);
     if (front->stop_fd != -1)
         close(front->stop_fd);
     if (front->signal_fd != -1)

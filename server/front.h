@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/cidr.h"
 #include "server/exchange.h"
 
 struct srv_buf_pool;
@@ -29,6 +30,13 @@ struct srv_latency_total;
 
 /* HTTP/2 body bytes that one connection may have sent and no handler has taken yet. */
 #define SRV_FRONT_H2_WINDOW (4u << 20)
+
+/* Who may use a listener, and how much. */
+struct srv_listener_limits {
+    struct srv_cidr_list networks; /* who may connect; others are answered 403 */
+    uint32_t requests_per_s;       /* of one client address; beyond, 503. 0: any number */
+    uint32_t requests_burst;       /* at once; 0: as many as in a second */
+};
 
 /* An address to listen on, and who answers there. */
 struct srv_listener_config {
@@ -40,6 +48,7 @@ struct srv_listener_config {
      * limit and hold up no drain. */
     bool is_admin;
     const struct srv_handler *handler;
+    struct srv_listener_limits limits; /* may change while it runs */
 };
 
 struct srv_front_config {
@@ -51,7 +60,9 @@ struct srv_front_config {
     bool tls_self_signed;      /* a throw-away certificate for localhost, 127.0.0.1 and ::1, made at
                                   start and never stored */
     unsigned max_connections;  /* beyond it a connection is answered 503 and closed */
-    size_t buffer_budget_bytes; /* for request bodies on their way to a handler */
+    unsigned max_connections_per_address; /* the same; 0: three quarters of all */
+    size_t buffer_budget_bytes;           /* for request bodies on their way to a handler */
+    size_t buffer_share_bytes;            /* of it, for one client address; 0: half */
     /* Milliseconds. */
     uint64_t handshake_timeout_ms; /* TLS handshake, or the first byte of a new connection */
     uint64_t head_timeout_ms;      /* an HTTP/1 head, from its first byte to its last */

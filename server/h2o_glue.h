@@ -14,7 +14,9 @@
 
 #include <stdatomic.h>
 
+#include "server/allowance.h"
 #include "server/buf.h"
+#include "server/clients.h"
 #include "server/chunked.h"
 #include "server/exchange.h"
 #include "server/front.h"
@@ -28,12 +30,10 @@
 #include "server/loop_run.h"
 
 enum {
-    SRV_READ_BYTES =
-        16 << 10, /* asked for when a head may come: what goes beyond it is copied once more */
+    SRV_READ_BYTES = 16 << 10,     /* when a head may come: what goes beyond is copied once more */
     SRV_SCRATCH_BYTES = 256 << 10, /* a loop's receive scratch */
     SRV_SEND_CLEAR_BYTES = 1 << 20,
     SRV_SEND_TLS_BYTES = 256 << 10, /* all of one send is encrypted before any of it is written */
-    SRV_ABORTS_MAX = 200,           /* requests one connection may abandon */
 };
 
 /* A list of timers that share one delay. */
@@ -82,6 +82,8 @@ struct srv_loop {
     h2o_linklist_t conns;                   /* [o] every connection */
     size_t n_conns;                         /* [o] */
     size_t n_admin;                         /* [o] of them with an admin listener */
+    h2o_linklist_t lingers;                 /* [o] sockets on their way out */
+    size_t n_lingers;                       /* [o] */
     struct srv_conn *after;           /* [o] to look at once the present round of events is over */
     bool must_not_sleep;              /* [o] */
     struct srv_listen_slot *slots;    /* [o] sockets it accepts from */
@@ -110,11 +112,13 @@ struct srv_conn {
     h2o_socket_t *sock; /* NULL once closed */
     struct srv_loop *loop;
     struct srv_listener *listener; /* a reference */
+    struct srv_client *client;     /* NULL without an address */
     unsigned refs;
     h2o_linklist_t link; /* loop->conns */
     struct srv_conn *after_next;
     bool is_queued_after;
-    bool is_refused;   /* over the connection limit: answer 503 and close */
+    int refusal;       /* status all requests are answered with before the connection closes; 0 */
+    bool is_ending;    /* it has been asked to end, and begun to wait for that */
     bool is_condemned; /* too many aborted requests: nothing more is accepted */
     bool is_tls;
     bool is_closing; /* HTTP/1: the end has begun; TLS may have yet to say goodbye */
@@ -133,7 +137,7 @@ struct srv_conn {
     struct srv_h2 *h2;         /* HTTP/2: the frame filter */
     char *answer;              /* HTTP/1: the gate's own response */
     size_t linger_left;        /* HTTP/1: bytes that are still read and dropped before the close */
-    unsigned n_aborts;
+    struct srv_allowance aborts; /* requests that may still be abandoned */
 };
 
 #include "server/exchange_own.h"

@@ -161,6 +161,8 @@ static bool add(struct srv_setting *setting, const struct srv_front_config *conf
     }
     if (entry->listener == NULL)
         return false;
+    entry->limits = wanted->limits;
+    setting->has_rates = setting->has_rates || wanted->limits.requests_per_s > 0;
     setting->n++;
     return !wanted->is_tls || add_tls(config, entry, found, error, size);
 }
@@ -210,4 +212,12 @@ const struct srv_setting_entry *srv_setting_find(const struct srv_setting *setti
         if (setting->entries[i].listener == listener)
             return &setting->entries[i];
     return NULL;
+}
+
+unsigned srv_setting_per_address(const struct srv_setting *setting)
+{
+    const struct srv_front_config *config = &setting->config;
+    if (config->max_connections_per_address > 0)
+        return config->max_connections_per_address;
+    return config->max_connections - config->max_connections / 4;
 }

@@ -38,6 +38,7 @@ struct srv_setting_entry {
     struct srv_listener *listener;
     struct ssl_ctx_st *tls; /* NULL: clear text */
     bool is_self_signed;
+    struct srv_listener_limits limits;
 };
 
 /* All that loops go by, as one constant. */
@@ -45,6 +46,7 @@ struct srv_setting {
     struct srv_front_config config; /* without listeners and paths */
     struct srv_setting_entry *entries;
     size_t n;
+    bool has_rates; /* of requests, for any listener */
 };
 
 /* Opens the listeners of `config` for `n_loops`, or takes them over from `previous` (may be NULL)
@@ -61,3 +63,6 @@ void srv_setting_destroy(struct srv_setting *setting);
 /* The setting's entry for a listener, or NULL. */
 const struct srv_setting_entry *srv_setting_find(const struct srv_setting *setting,
                                                  const struct srv_listener *listener);
+
+/* Connections that one client address may have. */
+unsigned srv_setting_per_address(const struct srv_setting *setting);

@@ -9,6 +9,7 @@
 #include "server/check.h"
 #include "server/conn.h"
 #include "server/exchange_run.h"
+#include "server/linger.h"
 
 enum {
     WAIT_MS = 1000,     /* longest sleep of an idle loop */
@@ -162,6 +163,7 @@ struct srv_loop *srv_loop_create(struct srv_loop_env *env, unsigned index)
     loop->wake_fd = fd;
     loop->scratch = scratch;
     h2o_linklist_init_anchor(&loop->conns);
+    h2o_linklist_init_anchor(&loop->lingers);
     srv_latency_init(&loop->latency);
     h2o_context_init(&loop->ctx, h2o_evloop_create(), env->h2o);
     loop->accept = (h2o_accept_ctx_t){.ctx = &loop->ctx, .hosts = env->h2o->hosts};
@@ -332,6 +334,8 @@ bool srv_loop_run(struct srv_loop *loop)
         run_round(loop, 1);
     while (has_completions(loop))
         run_round(loop, WAIT_DRAIN_MS);
+    srv_linger_stop(loop);
+    run_round(loop, 0);
     return is_clean;
 }
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 struct srv_buf_pool;
+struct srv_clients;
 struct srv_front_config;
 struct srv_front_stats;
 struct srv_latency_total;
@@ -25,6 +26,7 @@ struct st_h2o_globalconf_t;
 struct srv_loop_env {
     const struct srv_setting *setting; /* what loops begin with */
     struct srv_buf_pool *bufs;
+    struct srv_clients *clients;
     struct st_h2o_globalconf_t *h2o;
     unsigned n_loops;
     _Atomic size_t n_conns; /* open, all loops */

@@ -17,6 +17,7 @@ void srv_s3_call_copy(const struct srv_s3_call *call, struct srv_s3_call *call_o
     call_out->s3 = call->s3;
     call_out->ex = call->ex;
     call_out->req = call->req;
+    call_out->who = call->who;
     srv_s3_route_copy(&call->route, &call_out->route);
 }
 

@@ -5,6 +5,7 @@
 
 #include "server/http_date.h"
 #include "server/s3/buckets.h"
+#include "server/s3/numbers.h"
 #include "server/s3/precondition.h"
 #include "server/s3/task.h"
 
@@ -98,20 +99,6 @@ static void on_worked(struct srv_s3_task *task)
     }
 }
 
-/* Plain digits; false for anything else and beyond 64 bits. */
-static bool parse_u64(struct srv_str text, uint64_t *value_out)
-{
-    uint64_t value = 0;
-
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.base[i] < '0' || text.base[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(text.base[i] - '0'), &value))
-            return false;
-    }
-    *value_out = value;
-    return text.len > 0;
-}
-
 static enum srv_s3_code read_conditions(struct deletion *deletion)
 {
     const struct srv_request *req = deletion->task.call.req;
@@ -121,7 +108,7 @@ static enum srv_s3_code read_conditions(struct deletion *deletion)
 
     deletion->has_size = size != NULL;
     deletion->has_modified = modified != NULL;
-    if (size != NULL && !parse_u64(*size, &deletion->size))
+    if (size != NULL && !srv_s3_parse_u64(*size, &deletion->size))
         return SRV_S3_INVALID_ARGUMENT;
     if (modified != NULL &&
         !srv_http_date_parse(*modified, srv_s3_now_s(&deletion->task.call), &deletion->modified_s))

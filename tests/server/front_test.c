@@ -145,6 +145,7 @@ TEST(connections_over_the_limit_are_told_so)
     int fds[LIMIT + 5];
     fixture_init(&fixture);
     fixture.config.max_connections = LIMIT;
+    fixture.config.max_connections_per_address = LIMIT;
     fixture_open(&fixture);
     for (int i = 0; i < LIMIT; i++) {
         fds[i] = fixture_connect(&fixture);
