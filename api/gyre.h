@@ -74,6 +74,7 @@ GYRE_API void gyre_key_to_hex(const struct gyre_key *key, char hex_out[65]);
 /* ---- Store ---- */
 
 struct gyre_store;
+struct gyre_pool_want; /* gyre_pool.h */
 
 #define GYRE_SIZE_MIN (UINT64_C(64) << 20) /* smallest store in bytes */
 #define GYRE_META_MAX (UINT32_C(1) << 20)  /* longest metadata record in bytes */
@@ -112,6 +113,8 @@ struct gyre_options {
     /* Called during long openings (creating, recovering) from the opening thread; NULL for none. */
     void (*progress)(void *data, const char *what, uint64_t done, uint64_t total);
     void *progress_data;
+    const struct gyre_pool_want *pools; /* to be made with a new store, besides main and meta */
+    size_t n_pools;
 };
 
 GYRE_API void gyre_options_init(struct gyre_options *options);
@@ -281,12 +284,15 @@ struct gyre_put_options {
     uint32_t expires; /* 0: never */
     uint64_t etag_hash;
     uint16_t tenant;
-    uint8_t pool; /* enum gyre_pool */
-    uint8_t
-        retention;  /* class that leaves first when higher; kept, used by later eviction policies */
-    unsigned flags; /* GYRE_PUT_* */
+    uint8_t pool;      /* enum gyre_pool, or a number from gyre_pool_find */
+    uint8_t retention; /* class: of two objects as cold, the one of the higher class leaves first */
+    unsigned flags;    /* GYRE_PUT_* */
     enum gyre_condition condition;
     uint64_t if_serial;
+    uint32_t pin_until; /* Unix seconds: not evicted before. Pinned objects take at most a quarter
+                           of a pool, then GYRE_QUOTA. 0: not pinned */
+    uint32_t n_labels;  /* at most GYRE_LABELS_MAX */
+    const uint64_t *labels; /* by which it can be banned, from gyre_label; copied at begin */
 };
 
 GYRE_API void gyre_put_options_init(struct gyre_put_options *options);
@@ -423,4 +429,5 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_check(struct gyre_store *store, bool bodies
 }
 #endif
 
+#include "gyre_pool.h"
 #include "gyre_upload.h"

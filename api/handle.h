@@ -14,8 +14,9 @@
 
 #include "api/gyre.h"
 
+#define API_ONE_POOL (1u << 24) /* flags from here up name a pool, see GYRE_IN_POOL */
 #define API_GET_FLAGS \
-    (unsigned)(GYRE_GET_NOWAIT | GYRE_GET_HEAD | GYRE_GET_LAZY | GYRE_GET_NO_COUNT)
+    (unsigned)(GYRE_GET_NOWAIT | GYRE_GET_HEAD | GYRE_GET_LAZY | GYRE_GET_NO_COUNT | 0x1F << 24)
 /* An internal one: look in the meta pool and nowhere else. */
 #define API_GET_META_POOL (1u << 8)
 #define API_GET_NO_COUNT (unsigned)GYRE_GET_NO_COUNT
@@ -43,6 +44,11 @@ struct gyre_handle {
     struct api_part first_part;
     struct gyre_handle *next_free;
 };
+
+static inline unsigned api_flags_pool(unsigned flags)
+{
+    return (flags >> 24) - 1;
+}
 
 /* A structure with nothing in it, dead; NULL without memory. And back. */
 struct gyre_handle *api_handle_take(void);

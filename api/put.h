@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "engine/upload.h"
 #include "engine/writer.h"
 
 #include "api/gyre.h"
@@ -24,7 +25,7 @@ struct gyre_put {
     uint32_t shard;
     struct gyre_store *store;
     struct gyre_key key;
-    struct eng_spec spec; /* spec.key is &key */
+    struct eng_spec spec; /* spec.key is &key, spec.labels are `labels` */
     enum eng_condition condition;
     uint64_t if_serial;
     bool sync;
@@ -39,6 +40,10 @@ struct gyre_put {
     struct eng_part *parts; /* the first n_parts are finished; one more when part_open */
     size_t n_parts, parts_capacity;
     bool part_open;
+    bool is_upload; /* of a part of the upload in `upload`, by this attempt */
+    uint32_t attempt;
+    struct eng_upload_record upload;
+    uint64_t labels[ENG_DOC_LABELS_MAX]; /* the first spec.n_labels */
     size_t lent; /* bytes behind the stage's end that gyre_put_reserve handed out */
 };
 
@@ -60,6 +65,12 @@ GYRE_MUST_USE gyre_err api_put_make_room(struct gyre_put *put, size_t want);
 /* Publishes; a small body not staged is given by the caller. As gyre_put_commit. */
 GYRE_MUST_USE gyre_err api_put_publish(struct gyre_put *put, const void *small_body,
                                        uint64_t *serial_out);
+
+/* ---- upload.c ---- */
+
+/* Makes finished parts the part of an upload. As gyre_put_commit. */
+GYRE_MUST_USE gyre_err api_upload_publish(struct gyre_put *put, const struct eng_part_row *rows,
+                                          uint64_t *serial_out);
 
 /* ---- spill.c ---- */
 

@@ -38,6 +38,8 @@ static const char *option_fault(const struct gyre_options *options)
     if (options->mode != GYRE_OPEN_OR_CREATE && options->mode != GYRE_OPEN_EXISTING &&
         options->mode != GYRE_OPEN_RESET)
         return "the open mode is none of GYRE_OPEN_OR_CREATE, GYRE_OPEN_EXISTING, GYRE_OPEN_RESET";
+    if (options->n_pools > GYRE_POOLS_MAX || (options->pools == NULL && options->n_pools > 0))
+        return "more than 13 pools were asked for, or none where some were announced";
     if (options->async_threads > API_POOL_THREADS)
         return "more than 64 async threads were asked for";
     return NULL;
@@ -69,6 +71,10 @@ static uint64_t capacity(const struct eng_store *engine)
 static gyre_err open_engine(const struct gyre_options *options, const struct eng_dir *dirs,
                             char *message, size_t message_size, struct eng_store **engine_out)
 {
+    struct eng_pool_want pools[GYRE_POOLS_MAX];
+    for (size_t i = 0; i < options->n_pools; i++)
+        pools[i] = (struct eng_pool_want){options->pools[i].name, options->pools[i].max_bytes,
+                                          options->pools[i].never_evicts};
     struct eng_open open = {
         .dirs = dirs,
         .n_dirs = (uint32_t)options->n_dirs,
@@ -80,6 +86,8 @@ static gyre_err open_engine(const struct gyre_options *options, const struct eng
         .stripes = options->stripes,
         .average_object_bytes = options->average_object_bytes,
         .sync_interval_ms = options->sync_interval_ms,
+        .pools = pools,
+        .n_pools = (uint32_t)options->n_pools,
         .progress = options->progress,
         .progress_data = options->progress_data,
         .message = message,

@@ -47,6 +47,9 @@ struct gyre_store {
     struct gyre_store *next_all, *next_free; /* [list lock] */
 };
 
+/* Whether a pool of that number is there and keys can be put into it. Inside a call. */
+bool api_pool_usable(const struct gyre_store *store, unsigned pool);
+
 /* Begins a call. OK: the caller leaves with api_leave, or turns the call into a claim. CLOSED. */
 GYRE_MUST_USE gyre_err api_enter(struct gyre_store *store, uint32_t *shard_out);
 void api_leave(struct gyre_store *store, uint32_t shard);

@@ -2,19 +2,23 @@
 
 #include <stdlib.h>
 
+#include "engine/ban.h"
 #include "engine/base/check.h"
 #include "engine/base/lock.h"
 #include "engine/base/sys.h"
 #include "engine/base/thread.h"
 #include "engine/cleaner.h"
+#include "engine/keep.h"
 #include "engine/locks.h"
 #include "engine/log.h"
+#include "engine/pool.h"
 #include "engine/sync.h"
 
 #define TARGET_MIN_BYTES (UINT64_C(1) << 20)
 #define TARGET_MAX_BYTES (UINT64_C(32) << 20)
 #define SYNC_BYTES (UINT64_C(1) << 30)
 #define PASS_NS UINT64_C(1000000000) /* without being asked */
+#define SWEEP_NS UINT64_C(60000000000)
 
 struct eng_keeper {
     struct eng_store *store; /* [c] */
@@ -24,6 +28,7 @@ struct eng_keeper {
     bool stop;              /* [w] lock */
     _Atomic uint32_t asked; /* [a] 1: a pass is wanted */
     uint64_t synced_ns;     /* [o] */
+    uint64_t swept_ns;      /* [o] 0: not yet */
 };
 
 uint64_t eng_clean_target_units(const struct eng_stripe *stripe, const struct eng_ring *ring)
@@ -71,6 +76,15 @@ static bool sync_is_due(struct eng_stripe *stripe)
     return due;
 }
 
+/* What is kept or banned and need not be. Errors are met again by the next sweep. */
+static void sweep(struct eng_store *store)
+{
+    gyre_err err = eng_keep_any(store) ? eng_keep_sweep(store, eng_clock_real_s()) : GYRE_OK;
+    if (err == GYRE_OK && eng_bans_free(store) < ENG_BANS / 2)
+        err = eng_ban_sweep(store, eng_clock_real_s());
+    (void)err;
+}
+
 static void pass(struct eng_keeper *keeper)
 {
     struct eng_store *store = keeper->store;
@@ -87,6 +101,11 @@ static void pass(struct eng_keeper *keeper)
     }
     if (all)
         keeper->synced_ns = now_ns;
+    if (keeper->swept_ns == 0 || now_ns - keeper->swept_ns >= SWEEP_NS) {
+        keeper->swept_ns = now_ns;
+        sweep(store);
+    }
+    eng_facts_settle(store);
 }
 
 /* Sleeps until asked, stopped, or the time for a pass has come; false: stopped. */

@@ -63,6 +63,8 @@ struct eng_open {
     uint64_t segment_bytes;
     uint32_t stripes, average_object_bytes;
     uint32_t sync_interval_ms;
+    const struct eng_pool_want *pools; /* geometry.h */
+    uint32_t n_pools;
     void (*progress)(void *data, const char *what, uint64_t done, uint64_t total);
     void *progress_data;
     char *message; /* gets the sentence on failure */
