@@ -19,6 +19,7 @@
 
 #include "api/gyre.h"
 
+struct srv_names;
 struct srv_pool;
 struct srv_s3_buckets;
 
@@ -30,6 +31,7 @@ struct srv_s3 {
     struct gyre_store *store;           /* [c] */
     struct srv_pool *pool;              /* [c] */
     struct srv_s3_buckets *buckets;     /* [c] has its own lock */
+    struct srv_names *names;            /* [c] the index of names; any thread */
     _Atomic bool is_open;               /* [a] as access->is_open: most stores have no users */
     pthread_rwlock_t access_lock;       /* held while a request is looked at */
     const struct srv_s3_access *access; /* [w] never NULL */

@@ -49,7 +49,11 @@ static void answer_stored(struct put *put)
 
 static void work(struct srv_s3_task *task)
 {
-    srv_s3_put_work_run(&((struct put *)task)->work);
+    struct srv_s3_put_work *put_work = &((struct put *)task)->work;
+
+    srv_s3_put_work_run(put_work);
+    if (put_work->is_last && put_work->code == SRV_S3_NONE)
+        srv_s3_task_await_lists(task);
 }
 
 static void on_worked(struct srv_s3_task *task);

@@ -51,6 +51,7 @@ enum srv_s3_code srv_s3_put_work_init(struct srv_s3_put_work *work, const struct
     *message_out = NULL;
     work->store = call->s3->store;
     work->buckets = call->s3->buckets;
+    work->names = call->s3->names;
     work->bucket = srv_s3_bucket_acquire(work->buckets, call->route.bucket);
     if (work->bucket == NULL)
         return SRV_S3_NO_SUCH_BUCKET;
@@ -172,13 +173,28 @@ static bool is_race(gyre_err err, const struct srv_s3_put_work *work)
            (err == GYRE_NOT_FOUND && work->state.condition == GYRE_IF_SERIAL);
 }
 
-static gyre_err put_whole(struct srv_s3_put_work *work, const struct gyre_put_options *options)
+static bool begin_change(struct srv_s3_put_work *work, struct srv_s3_change *change)
+{
+    return note(work, srv_s3_change_begin(change, work->names, work->buckets, work->bucket));
+}
+
+static void end_change(struct srv_s3_put_work *work, struct srv_s3_change *change, gyre_err err)
+{
+    struct srv_s3_meta meta;
+
+    /* It was decoded when the record was finished. */
+    SRV_CHECK(srv_s3_meta_decode(work->record, work->record_len, &meta));
+    srv_s3_change_end(change, meta.bucket, meta.key, err == GYRE_OK ? &work->key : NULL);
+}
+
+static gyre_err put_whole(struct srv_s3_put_work *work, const struct gyre_put_options *options,
+                          struct srv_s3_change *change)
 {
     const void *bytes = work->buf != NULL ? work->buf->base : NULL;
     size_t len = work->buf != NULL ? work->buf->len : 0;
 
     gyre_err err = gyre_put(work->store, &work->key, options, bytes, len, NULL);
-    srv_s3_bucket_leave(work->bucket, err == GYRE_OK ? &work->key : NULL);
+    end_change(work, change, err);
     return err;
 }
 
@@ -188,6 +204,7 @@ static void store_whole(struct srv_s3_put_work *work)
 {
     uint8_t record[SRV_S3_META_RECORD_MAX], etag[16];
     struct gyre_put_options options;
+    struct srv_s3_change change;
     size_t record_len;
 
     if (!finish_digest(work, etag) || !finish_record(work, record, &record_len))
@@ -198,9 +215,9 @@ static void store_whole(struct srv_s3_put_work *work)
         options.meta = record;
         options.meta_len = record_len;
         memcpy(&options.etag_hash, etag, sizeof options.etag_hash);
-        if (!note(work, srv_s3_bucket_enter(work->buckets, work->bucket)))
+        if (!begin_change(work, &change))
             return;
-        gyre_err err = put_whole(work, &options);
+        gyre_err err = put_whole(work, &options, &change);
         if (!is_race(err, work)) {
             note_err(work, err);
             return;
@@ -232,6 +249,7 @@ static bool write_piece(struct srv_s3_put_work *work)
 static void commit(struct srv_s3_put_work *work)
 {
     uint8_t record[SRV_S3_META_RECORD_MAX], etag[16];
+    struct srv_s3_change change;
     uint64_t etag_hash;
     size_t len;
 
@@ -239,10 +257,10 @@ static void commit(struct srv_s3_put_work *work)
         return;
     memcpy(&etag_hash, etag, sizeof etag_hash);
     if (!note_err(work, gyre_put_set_meta(work->put, record, len, etag_hash, 0)) ||
-        !note(work, srv_s3_bucket_enter(work->buckets, work->bucket)))
+        !begin_change(work, &change))
         return;
     gyre_err err = gyre_put_commit(&work->put, NULL);
-    srv_s3_bucket_leave(work->bucket, err == GYRE_OK ? &work->key : NULL);
+    end_change(work, &change, err);
     if (!is_race(err, work))
         note_err(work, err);
     else if (decide(work))

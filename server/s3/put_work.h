@@ -12,7 +12,7 @@
 #pragma once
 
 #include "server/s3/aws_chunked.h"
-#include "server/s3/buckets.h"
+#include "server/s3/change.h"
 #include "server/s3/checksum.h"
 #include "server/s3/digest.h"
 #include "server/s3/precondition.h"
@@ -22,6 +22,7 @@ struct srv_buf;
 struct srv_s3_put_work {
     struct gyre_store *store;
     struct srv_s3_buckets *buckets;
+    struct srv_names *names;
     struct srv_s3_bucket *bucket; /* acquired */
     struct gyre_key key;
     uint64_t length; /* bytes of the object, or SRV_LENGTH_UNKNOWN */
