@@ -7,12 +7,15 @@
 
 #include "server/s3/base64.h"
 #include "server/s3/bucket.h"
+#include "server/s3/bucket_acl.h"
+#include "server/s3/bucket_tagging.h"
 #include "server/s3/buckets.h"
 #include "server/s3/call.h"
 #include "server/s3/names.h"
 #include "server/s3/object_delete.h"
 #include "server/s3/object_get.h"
 #include "server/s3/object_put.h"
+#include "server/s3/stub.h"
 
 static const struct srv_s3_access open_access = {.is_open = true};
 

@@ -98,6 +98,7 @@ static bool is_allowed(const struct srv_s3_who *who, enum srv_s3_need need)
     unsigned rights = who->rights, acl = who->bucket_acl;
 
     switch (need) {
+    case SRV_S3_NEED_ANYBODY:
     case SRV_S3_NEED_NONE:
     case SRV_S3_NEED_OBJECT: return true; /* the object's own list may allow it */
     case SRV_S3_NEED_CREATE: return who->is_signed || (rights & SRV_S3_MAY_ADMIN) != 0;
@@ -252,7 +253,7 @@ bool srv_s3_admit(struct srv_s3_call *call)
 
     call->who.is_open = atomic_load_explicit(&call->s3->is_open, memory_order_relaxed);
     call->who.is_signed = false;
-    if (!call->who.is_open) {
+    if (!call->who.is_open && srv_s3_need_of(call->route.op) != SRV_S3_NEED_ANYBODY) {
         v.message = NULL;
         v.code = admit(call, &v);
         if (v.code != SRV_S3_NONE) {
