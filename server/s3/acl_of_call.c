@@ -24,7 +24,7 @@ static struct srv_str bucket_owner(const struct srv_s3_call *call, char id[SRV_S
 }
 
 /* Nearly every request asks for nothing: not worth a look at the bucket. */
-static bool asks(const struct srv_request *req)
+bool srv_s3_asks_for_acl(const struct srv_request *req)
 {
     for (size_t i = 0; i < req->n_fields; i++) {
         struct srv_str name = req->fields[i].name;
@@ -44,7 +44,7 @@ enum srv_s3_code srv_s3_acl_of_call(const struct srv_s3_call *call, struct srv_s
     bool is_set;
 
     *len_out = 0;
-    if (!asks(call->req))
+    if (!srv_s3_asks_for_acl(call->req))
         return SRV_S3_NONE;
     owner = srv_s3_owner_or_default(owner);
     struct srv_str of_bucket = place == SRV_S3_ACL_OF_OBJECT ? bucket_owner(call, id) : owner;

@@ -6,6 +6,9 @@
 
 #include "server/s3/call.h"
 
+/* Whether a request has x-amz-acl or x-amz-grant-*. */
+bool srv_s3_asks_for_acl(const struct srv_request *req);
+
 enum srv_s3_acl_place { SRV_S3_ACL_OF_BUCKET, SRV_S3_ACL_OF_OBJECT };
 
 /* Encodes the list of x-amz-acl or x-amz-grant-* for what will belong to `owner` (base NULL: to

@@ -44,6 +44,7 @@ struct srv_s3_bucket {
 struct srv_s3_buckets {
     pthread_rwlock_t lock;
     struct gyre_store *store;                    /* [c] */
+    struct srv_names *names;                     /* [c] */
     enum srv_s3_etag etag;                       /* [c] */
     struct srv_s3_bucket_etag *rules;            /* [c] names are copies */
     size_t n_rules;                              /* [c] */

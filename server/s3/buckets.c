@@ -10,6 +10,7 @@
 #include "server/s3/bucket_doc.h"
 #include "server/s3/meta.h"
 #include "server/s3/name.h"
+#include "server/s3/names_scan.h"
 
 static struct srv_str name_of(const struct srv_s3_bucket *bucket)
 {
@@ -149,7 +150,7 @@ static bool copy_rules(struct srv_s3_buckets *buckets, const struct srv_s3_confi
     return buckets->rules != NULL;
 }
 
-gyre_err srv_s3_buckets_create(const struct srv_s3_config *config,
+gyre_err srv_s3_buckets_create(const struct srv_s3_config *config, struct srv_names *names,
                                struct srv_s3_buckets **buckets_out)
 {
     struct srv_s3_buckets *buckets = calloc(1, sizeof *buckets);
@@ -159,6 +160,7 @@ gyre_err srv_s3_buckets_create(const struct srv_s3_config *config,
         return GYRE_NO_MEMORY;
     pthread_rwlock_init(&buckets->lock, NULL);
     buckets->store = config->store;
+    buckets->names = names;
     buckets->etag = config->etag;
     struct load load = {buckets, copy_rules(buckets, config) ? GYRE_OK : GYRE_NO_MEMORY};
     gyre_err err = load.err;
@@ -381,6 +383,28 @@ static bool search_one(void *data, const struct gyre_handle *handle)
     return !search->found;
 }
 
+/* Asks the index, which by then was told of all that was stored in a bucket nobody is in any more.
+ * False if it cannot tell. */
+static bool ask_index(struct srv_s3_buckets *buckets, struct srv_str name, uint32_t now,
+                      bool *holds_out)
+{
+    struct srv_names_scan scan;
+    struct srv_name_row row;
+
+    *holds_out = false;
+    if (!srv_names_lists(buckets->names, name))
+        return false;
+    srv_names_settle(buckets->names);
+    if (srv_names_scan_begin(buckets->names, name, now, SIZE_MAX, &scan) != SRV_NAMES_FOUND)
+        return false;
+    enum srv_names_found found = srv_names_scan_seek(&scan, (struct srv_str){"", 0}, false);
+    if (found == SRV_NAMES_FOUND)
+        found = srv_names_scan_next(&scan, &row);
+    srv_names_scan_end(&scan);
+    *holds_out = found == SRV_NAMES_FOUND;
+    return found == SRV_NAMES_FOUND || found == SRV_NAMES_END;
+}
+
 /* Whether a bucket that is SRV_S3_BUCKET_CLOSING holds an object; the cheap answers come first. */
 static gyre_err holds_objects(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket,
                               bool *holds_out)
@@ -397,6 +421,8 @@ static gyre_err holds_objects(struct srv_s3_buckets *buckets, struct srv_s3_buck
         *holds_out = true;
         return GYRE_OK;
     }
+    if (ask_index(buckets, name_of(bucket), now, holds_out))
+        return GYRE_OK;
     struct search search = {name_of(bucket), false};
     gyre_err err = gyre_each(buckets->store, GYRE_POOL_MAIN, search_one, &search);
     *holds_out = search.found;

@@ -20,13 +20,16 @@
 #include "server/s3/facts.h"
 #include "server/s3/s3.h"
 
+struct srv_names;
 struct srv_s3_bucket;
 struct srv_s3_buckets;
 
 enum { SRV_S3_BUCKETS_MAX = 10000 }; /* more are refused with TooManyBuckets */
 
-/* Reads the bucket documents of config->store. NO_MEMORY, and what gyre_each_meta gives. */
+/* Reads the bucket documents of config->store; `names` is lent. NO_MEMORY, and what gyre_each_meta
+ * gives. */
 GYRE_MUST_USE gyre_err srv_s3_buckets_create(const struct srv_s3_config *config,
+                                             struct srv_names *names,
                                              struct srv_s3_buckets **buckets_out);
 /* NULL is allowed. */
 void srv_s3_buckets_destroy(struct srv_s3_buckets *buckets);

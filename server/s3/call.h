@@ -19,7 +19,9 @@
 
 #include "api/gyre.h"
 
+struct srv_names;
 struct srv_pool;
+struct srv_xml;
 struct srv_s3_buckets;
 
 enum { SRV_S3_REGION_MAX = 64, SRV_S3_HOST_ID_LEN = 32 };
@@ -30,6 +32,7 @@ struct srv_s3 {
     struct gyre_store *store;           /* [c] */
     struct srv_pool *pool;              /* [c] */
     struct srv_s3_buckets *buckets;     /* [c] has its own lock */
+    struct srv_names *names;            /* [c] the index of names; any thread */
     _Atomic bool is_open;               /* [a] as access->is_open: most stores have no users */
     pthread_rwlock_t access_lock;       /* held while a request is looked at */
     const struct srv_s3_access *access; /* [w] never NULL */
@@ -90,6 +93,13 @@ static inline void srv_s3_head_add(struct srv_s3_head *head, const char *name, s
  * below. */
 void srv_s3_answer_empty(const struct srv_s3_call *call, int status, const struct srv_s3_head *head,
                          uint64_t content_length);
+
+#define SRV_S3_XMLNS " xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\""
+
+/* Answers with a document, which is finished with, whatever its state: without memory the answer is
+ * SlowDown. */
+void srv_s3_answer_xml(const struct srv_s3_call *call, struct srv_s3_head *head,
+                       struct srv_xml *xml);
 
 /* Answers with an error of the table; `message` NULL takes the table's. */
 void srv_s3_fail(const struct srv_s3_call *call, enum srv_s3_code code, const char *message);

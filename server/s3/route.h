@@ -34,8 +34,9 @@ enum srv_s3_sub {
 
 /* What a request must be allowed for its operation to begin. */
 enum srv_s3_need {
-    SRV_S3_NEED_NONE,   /* it answers by who asks */
-    SRV_S3_NEED_OBJECT, /* decided by the handler, once the object is found */
+    SRV_S3_NEED_ANYBODY, /* no signature is looked at */
+    SRV_S3_NEED_NONE,    /* it answers by who asks */
+    SRV_S3_NEED_OBJECT,  /* decided by the handler, once the object is found */
     SRV_S3_NEED_WRITE,
     SRV_S3_NEED_LIST,
     SRV_S3_NEED_ADMIN,

@@ -7,11 +7,17 @@
 
 #include "server/s3/base64.h"
 #include "server/s3/bucket.h"
+#include "server/s3/bucket_acl.h"
+#include "server/s3/bucket_tagging.h"
 #include "server/s3/buckets.h"
 #include "server/s3/call.h"
+#include "server/s3/names.h"
+#include "server/s3/object_amend.h"
 #include "server/s3/object_delete.h"
 #include "server/s3/object_get.h"
+#include "server/s3/object_look.h"
 #include "server/s3/object_put.h"
+#include "server/s3/stub.h"
 
 static const struct srv_s3_access open_access = {.is_open = true};
 
@@ -44,7 +50,11 @@ gyre_err srv_s3_create(const struct srv_s3_config *config, struct srv_s3 **s3_ou
     s3->access = config->access != NULL ? config->access : &open_access;
     atomic_init(&s3->is_open, s3->access->is_open);
     pthread_rwlock_init(&s3->access_lock, NULL);
-    err = srv_s3_buckets_create(config, &s3->buckets);
+    err = srv_names_create(&(struct srv_names_config){.store = config->store}, &s3->names);
+    if (err == GYRE_OK)
+        err = srv_s3_buckets_create(config, s3->names, &s3->buckets);
+    if (err != GYRE_OK)
+        srv_names_destroy(s3->names);
 out:
     if (err != GYRE_OK)
         free(s3);
@@ -57,6 +67,7 @@ void srv_s3_destroy(struct srv_s3 *s3)
 {
     if (s3 == NULL)
         return;
+    srv_names_destroy(s3->names);
     srv_s3_buckets_destroy(s3->buckets);
     pthread_rwlock_destroy(&s3->access_lock);
     free(s3);
