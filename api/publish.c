@@ -78,7 +78,7 @@ gyre_err api_put_publish(struct gyre_put *put, const void *small_body, uint64_t 
 {
     if (put->announced != GYRE_LENGTH_UNKNOWN && put->accepted != put->announced)
         return GYRE_LENGTH;
-    if (put->accepted < ENG_BIG_BODY && !put->is_upload)
+    if (put->accepted < ENG_BIG_BODY && put->upload == NULL)
         return commit(put, ENG_DOC, small_body != NULL ? small_body : put->stage.bytes,
                       (size_t)put->accepted, serial_out);
     gyre_err err = api_spill_stage(put, true);
@@ -89,8 +89,9 @@ gyre_err api_put_publish(struct gyre_put *put, const void *small_body, uint64_t 
     struct eng_part_row *rows = make_rows(put);
     if (rows == NULL)
         return GYRE_NO_MEMORY;
-    err = put->is_upload ? api_upload_publish(put, rows, serial_out)
-                         : commit(put, ENG_HEAD, rows, put->n_parts * sizeof *rows, serial_out);
+    err = put->upload != NULL
+              ? api_upload_publish(put, rows, serial_out)
+              : commit(put, ENG_HEAD, rows, put->n_parts * sizeof *rows, serial_out);
     free(rows);
     return err;
 }
@@ -154,6 +155,18 @@ static gyre_err own_meta(struct gyre_put *put, const void *meta, size_t meta_len
     return GYRE_OK;
 }
 
+/* A private copy of the labels. NO_MEMORY. */
+static gyre_err own_labels(struct gyre_put *put)
+{
+    size_t len = put->spec.n_labels * sizeof *put->labels_owned;
+    put->labels_owned = malloc(len);
+    if (put->labels_owned == NULL)
+        return GYRE_NO_MEMORY;
+    memcpy(put->labels_owned, put->spec.labels, len);
+    put->spec.labels = put->labels_owned;
+    return GYRE_OK;
+}
+
 gyre_err gyre_put_begin(struct gyre_store *store, const struct gyre_key *key,
                         const struct gyre_put_options *options, struct gyre_put **put_out)
 {
@@ -170,6 +183,11 @@ gyre_err gyre_put_begin(struct gyre_store *store, const struct gyre_key *key,
     err = put == NULL ? GYRE_NO_MEMORY : api_put_init(put, store, key, options, options->length);
     if (err == GYRE_OK)
         err = own_meta(put, options->meta, options->meta_len);
+    if (err == GYRE_OK && options->n_labels > 0) {
+        err = own_labels(put);
+        if (err != GYRE_OK)
+            free(put->meta_owned);
+    }
     if (err != GYRE_OK) {
         free(put);
         api_leave(store, shard);

@@ -85,10 +85,7 @@ gyre_err api_put_init(struct gyre_put *put, struct gyre_store *store, const stru
     };
     put->spec.key = put->key.bytes;
     put->spec.expires = options->expires;
-    if (unlikely(options->n_labels > 0)) {
-        memcpy(put->labels, options->labels, options->n_labels * sizeof put->labels[0]);
-        put->spec.labels = put->labels;
-    }
+    put->spec.labels = options->labels;
     if (length != GYRE_LENGTH_UNKNOWN && length > length_limit(put))
         return GYRE_TOO_LARGE;
     if (options->pool == GYRE_POOL_META)
@@ -103,6 +100,8 @@ void api_put_fini(struct gyre_put *put)
         eng_part_abort(&put->parts[i]);
     free(put->parts);
     free(put->meta_owned);
+    free(put->labels_owned);
+    free(put->upload);
     api_stage_fini(&put->stage);
 }
 

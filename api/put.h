@@ -25,7 +25,7 @@ struct gyre_put {
     uint32_t shard;
     struct gyre_store *store;
     struct gyre_key key;
-    struct eng_spec spec; /* spec.key is &key, spec.labels are `labels` */
+    struct eng_spec spec; /* spec.key is &key */
     enum eng_condition condition;
     uint64_t if_serial;
     bool sync;
@@ -40,11 +40,10 @@ struct gyre_put {
     struct eng_part *parts; /* the first n_parts are finished; one more when part_open */
     size_t n_parts, parts_capacity;
     bool part_open;
-    bool is_upload; /* of a part of the upload in `upload`, by this attempt */
+    struct eng_upload_record *upload; /* owned: a part of this upload, by `attempt`; else NULL */
     uint32_t attempt;
-    struct eng_upload_record upload;
-    uint64_t labels[ENG_DOC_LABELS_MAX]; /* the first spec.n_labels */
-    size_t lent; /* bytes behind the stage's end that gyre_put_reserve handed out */
+    uint64_t *labels_owned; /* NULL: spec.labels are the caller's for as long as the put lasts */
+    size_t lent;            /* bytes behind the stage's end that gyre_put_reserve handed out */
 };
 
 /* Checks and takes over what the options say; the metadata stays borrowed. INVALID, TOO_LARGE,

@@ -18,7 +18,7 @@
 bool api_put_spilling(const struct gyre_put *put)
 {
     if (put->announced != GYRE_LENGTH_UNKNOWN)
-        return put->announced >= ENG_BIG_BODY || put->is_upload;
+        return put->announced >= ENG_BIG_BODY || put->upload != NULL;
     return put->n_parts > 0 || put->part_open;
 }
 
@@ -69,7 +69,7 @@ static gyre_err check_quota(const struct gyre_put *put, uint64_t capacity)
     if (likely(quota == 0) || err != GYRE_OK)
         return err;
     return eng_tenant_admit(engine, put->spec.tenant, (put->spilled + capacity) / ENG_UNIT,
-                            put->is_upload ? 0 : bytes / ENG_UNIT);
+                            put->upload != NULL ? 0 : bytes / ENG_UNIT);
 }
 
 static gyre_err open_part(struct gyre_put *put, uint64_t known)
@@ -88,8 +88,8 @@ static gyre_err open_part(struct gyre_put *put, uint64_t known)
     err = check_quota(put, capacity);
     if (err != GYRE_OK)
         return err;
-    err = put->is_upload
-              ? eng_part_begin(put->store->engine, &spec, put->upload.number, put->attempt, n,
+    err = put->upload != NULL
+              ? eng_part_begin(put->store->engine, &spec, put->upload->number, put->attempt, n,
                                capacity, &put->parts[n])
               : eng_part_begin(put->store->engine, &spec, n + 1, 0, 0, capacity, &put->parts[n]);
     put->part_open = err == GYRE_OK;

@@ -106,16 +106,18 @@ static gyre_err aim(struct gyre_put *put, struct gyre_store *store, const struct
                     const struct gyre_upload_id *id, uint32_t number)
 {
     struct eng_ref ref;
+    put->upload = malloc(sizeof *put->upload);
+    if (put->upload == NULL)
+        return GYRE_NO_MEMORY;
     gyre_err err = eng_upload_find(store->engine, key->bytes, id->bytes, 0, eng_clock_real_s(),
-                                   &ref, &put->upload);
+                                   &ref, put->upload);
     eng_ref_release(&ref);
     if (err != GYRE_OK)
         return err;
-    put->is_upload = true;
-    put->upload.number = number;
-    put->spec.tenant = put->upload.tenant;
-    put->spec.retention = put->upload.retention;
-    put->spec.object_serial = put->upload.object_serial;
+    put->upload->number = number;
+    put->spec.tenant = put->upload->tenant;
+    put->spec.retention = put->upload->retention;
+    put->spec.object_serial = put->upload->object_serial;
     put->spec.held = true;
     put->attempt = (uint32_t)eng_object_serial(store->engine, ENG_POOL_MAIN, key->bytes);
     return GYRE_OK;
@@ -151,9 +153,9 @@ gyre_err gyre_put_set_md5(struct gyre_put *put, const uint8_t md5[16])
     if (put == NULL || md5 == NULL)
         return GYRE_INVALID;
     GYRE_CHECK(put->magic == API_PUT_LIVE);
-    if (!put->is_upload || put->failed != GYRE_OK)
+    if (put->upload == NULL || put->failed != GYRE_OK)
         return GYRE_STATE;
-    memcpy(put->upload.md5, md5, sizeof put->upload.md5);
+    memcpy(put->upload->md5, md5, sizeof put->upload->md5);
     return GYRE_OK;
 }
 
@@ -161,7 +163,7 @@ gyre_err api_upload_publish(struct gyre_put *put, const struct eng_part_row *row
                             uint64_t *serial_out)
 {
     struct eng_upload_part part = {
-        .record = put->upload,
+        .record = *put->upload,
         .meta = {(void *)(uintptr_t)put->meta, put->meta_len},
         .parts = put->parts,
         .rows = rows,
