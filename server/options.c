@@ -228,6 +228,8 @@ bool srv_options_parse(struct srv_options *options_out, enum srv_command command
                        char **argv, char error_out[SRV_OPTIONS_ERROR_MAX])
 {
     set_defaults(options_out);
+    options_out->argc = argc;
+    options_out->argv = argv;
     error_out[0] = '\0';
     for (int i = 0; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
@@ -252,6 +254,8 @@ void srv_options_fini(struct srv_options *options)
 #include "server/sections.def"
 #undef X
     free(options->config);
+    free(options->admin);
+    free(options->access_log);
     free(options->tls_cert);
     free(options->tls_key);
     free(options->region);
