@@ -255,6 +255,14 @@ static void put_word(struct line *line, const char *key, const char *word)
     put(line, "\"", 1);
 }
 
+static void put_lower(struct line *line, const char *name)
+{
+    for (; *name != '\0'; name++) {
+        char c = *name >= 'A' && *name <= 'Z' ? (char)(*name | 0x20) : *name;
+        put(line, &c, 1);
+    }
+}
+
 static void put_number(struct line *line, const char *key, uint64_t n)
 {
     put_key(line, key);
@@ -282,7 +290,10 @@ static void put_json(struct line *line, const struct srv_access_entry *entry)
     put(line, "\"", 1);
     put_number(line, "status", (uint64_t)entry->status);
     put_word(line, "role", entry->role);
-    put_word(line, "operation", entry->operation);
+    put_key(line, "operation");
+    put_text(line, "\"");
+    put_lower(line, entry->operation);
+    put_text(line, "\"");
     put_word(line, "result", entry->result);
     put_number(line, "bytes_in", entry->bytes_in);
     put_number(line, "bytes_out", entry->bytes_out);

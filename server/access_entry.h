@@ -31,7 +31,7 @@ struct srv_access_entry {
     int status;         /* 0: none was sent */
     const char *result; /* static, as the following */
     const char *role;
-    const char *operation;
+    const char *operation;  /* shown in lower case */
     const char *id;         /* the request's */
     uint64_t bytes_in;      /* of the request's body */
     uint64_t bytes_out;     /* of the response's body */

@@ -234,7 +234,11 @@ void srv_front_commit(struct srv_front *front, struct srv_setting *setting)
     for (unsigned i = 0; i < front->n_loops; i++)
         while (sem_wait(&taken) != 0)
             SRV_CHECK(errno == EINTR);
+    pthread_mutex_lock(&front->lock);
     front->setting = setting;
+    pthread_mutex_unlock(&front->lock);
+    atomic_store_explicit(&front->max_connections, setting->config.max_connections,
+                          memory_order_relaxed);
     srv_setting_destroy(old);
     sem_destroy(&taken);
     free(notices);

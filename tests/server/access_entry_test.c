@@ -25,7 +25,7 @@ static struct srv_access_entry sample(void)
                                      .status = 200,
                                      .result = "hit",
                                      .role = "s3",
-                                     .operation = "get_object",
+                                     .operation = "GET_object",
                                      .id = "0123456789ABCDEF",
                                      .bytes_in = 1,
                                      .bytes_out = 4096,
