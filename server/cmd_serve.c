@@ -82,8 +82,9 @@ static void forget_admin_path(struct srv_server *server)
 static void find_admin_path(struct srv_server *server)
 {
     const char *data = server->options->data[0].path;
+    struct stat status;
     forget_admin_path(server);
-    if (server->options->admin != NULL || access(data, F_OK) != 0)
+    if (server->options->admin != NULL || stat(data, &status) != 0 || !S_ISDIR(status.st_mode))
         return;
     if (asprintf(&server->admin_path, "%s/admin.sock", data) == -1)
         server->admin_path = NULL;
@@ -290,6 +291,12 @@ static void on_readable(void *data)
     srv_succession_look(data);
 }
 
+static void on_open(void *data)
+{
+    srv_succession_serving(data);
+    srv_notify("READY=1\nSTATUS=serving");
+}
+
 static void on_drain(void *data)
 {
     struct srv_server *server = data;
@@ -383,13 +390,11 @@ int srv_command_serve(const struct srv_options *options)
     warn_if_open(options);
     warn_if_few_files(options);
     warn_if_other_size(&server);
-    srv_front_open(server.front);
-    srv_succession_serving(&server);
-    srv_notify("READY=1\nSTATUS=serving");
     const struct srv_front_hooks hooks = {.data = &server,
                                           .on_signal = on_signal,
                                           .watch_fd = server.watch_fd,
                                           .on_readable = on_readable,
+                                          .on_open = on_open,
                                           .on_drain = on_drain};
     if (!srv_front_run(server.front, &hooks))
         srv_log(SRV_LOG_WARN, "requests were cut short; see --drain-timeout");

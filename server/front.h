@@ -83,6 +83,7 @@ struct srv_front_hooks {
     void (*on_signal)(void *data, int number); /* SIGHUP, SIGUSR1, SIGUSR2 or SIGCHLD */
     int watch_fd;                              /* -1: none */
     void (*on_readable)(void *data);           /* the watched descriptor */
+    void (*on_open)(void *data);               /* all listeners accept, and signals are heard */
     void (*on_drain)(void *data);              /* the front begins to stop */
 };
 

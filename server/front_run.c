@@ -193,6 +193,8 @@ bool srv_front_run(struct srv_front *front, const struct srv_front_hooks *hooks)
     if (front->threads == NULL)
         srv_front_start(front);
     srv_front_open(front);
+    if (hooks != NULL && hooks->on_open != NULL)
+        hooks->on_open(hooks->data);
     watch(front, hooks);
     for (unsigned i = 0; i < front->n_loops; i++)
         pthread_join(front->threads[i], NULL);

@@ -70,7 +70,7 @@ static void put_histogram(FILE *out, const struct srv_role *role, unsigned opera
         fputs("gyre_request_duration_seconds_bucket", out);
         put_labels(out, role, operation, result);
         if (i < SRV_LATENCY_BUCKETS - 1)
-            fprintf(out, ",le=\"%.9g\"} %" PRIu64 "\n",
+            fprintf(out, ",le=\"%.10g\"} %" PRIu64 "\n",
                     (double)(UINT64_C(1) << (SRV_LATENCY_SHIFT + i)) / 1e9, sum);
         else
             fprintf(out, ",le=\"+Inf\"} %" PRIu64 "\n", sum);

@@ -131,7 +131,8 @@ void srv_observe_end(struct srv_exchange *ex, bool is_aborted)
     if (role != NULL)
         srv_latency_add(&ex->loop->latency, srv_latency_kind(role->id, ex->operation, result),
                         ended_ns - ex->begun_ns);
-    if (is_logging(ex->loop))
+    /* Not what watches us every few seconds. */
+    if (is_logging(ex->loop) && !ex->conn->listener->config.is_admin)
         log_exchange(ex, role, operation, result, ended_ns);
 }
 
