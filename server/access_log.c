@@ -246,6 +246,7 @@ static void *run(void *arg)
         if (!empty_rings(log))
             pause_for(log, -1);
         atomic_store_explicit(&log->is_asleep, false, memory_order_relaxed);
+        take_next(log);
         if (!is_stopping(log))
             pause_for(log, GATHER_MS);
         empty_rings(log);
