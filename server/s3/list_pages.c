@@ -30,8 +30,8 @@ static struct srv_str group_of(const struct srv_list_query *query, struct srv_st
 
     if (delimiter.len == 0 || !begins_with(key, prefix))
         return (struct srv_str){NULL, 0};
-    const char *at = memmem(key.base + prefix.len, key.len - prefix.len, delimiter.base,
-                            delimiter.len);
+    const char *at =
+        memmem(key.base + prefix.len, key.len - prefix.len, delimiter.base, delimiter.len);
     if (at == NULL)
         return (struct srv_str){NULL, 0};
     return (struct srv_str){key.base, (size_t)(at - key.base) + delimiter.len};

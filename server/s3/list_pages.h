@@ -12,10 +12,10 @@
 #include "server/s3/names_row.h"
 
 enum srv_list_step {
-    SRV_LIST_ROW,     /* *row_out and *key_out are set */
-    SRV_LIST_END,     /* there are no more */
-    SRV_LIST_SPENT,   /* none for now; *key_out is how far it got */
-    SRV_LIST_FAILED,  /* the rows cannot be read */
+    SRV_LIST_ROW,    /* *row_out and *key_out are set */
+    SRV_LIST_END,    /* there are no more */
+    SRV_LIST_SPENT,  /* none for now; *key_out is how far it got */
+    SRV_LIST_FAILED, /* the rows cannot be read */
 };
 
 /* Where rows come from. */

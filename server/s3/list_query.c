@@ -121,8 +121,8 @@ static const struct {
     [SRV_LIST_VERSIONS] = {"key-marker", "version-id-marker", NULL},
 };
 
-static const char *read_strings(struct srv_list_query *query, struct srv_str raw,
-                                struct room *room, struct srv_str *max_keys, struct srv_str *type,
+static const char *read_strings(struct srv_list_query *query, struct srv_str raw, struct room *room,
+                                struct srv_str *max_keys, struct srv_str *type,
                                 struct srv_str *owner)
 {
     const char *version_marker = names[query->kind].version_marker;
@@ -131,12 +131,10 @@ static const char *read_strings(struct srv_list_query *query, struct srv_str raw
     if (!read_text(raw, "prefix", room, &query->prefix) ||
         !read_text(raw, "delimiter", room, &query->delimiter) ||
         !read_text(raw, names[query->kind].marker, room, &query->marker) ||
-        (version_marker != NULL &&
-         !read_text(raw, version_marker, room, &query->version_marker)) ||
+        (version_marker != NULL && !read_text(raw, version_marker, room, &query->version_marker)) ||
         (token != NULL && !read_text(raw, token, room, &query->token)) ||
         !read_text(raw, "max-keys", room, max_keys) ||
-        !read_text(raw, "encoding-type", room, type) ||
-        !read_text(raw, "fetch-owner", room, owner))
+        !read_text(raw, "encoding-type", room, type) || !read_text(raw, "fetch-owner", room, owner))
         return "A parameter cannot be decoded: it needs whole %XX triplets.";
     return NULL;
 }
@@ -191,8 +189,8 @@ void srv_list_query_fini(struct srv_list_query *query)
 
 static bool is_plain(unsigned char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '-' || c == '.' || c == '_' || c == '~' || c == '/';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~' || c == '/';
 }
 
 size_t srv_list_encode(struct srv_str text, char *out)

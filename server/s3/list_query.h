@@ -19,13 +19,13 @@ struct srv_list_query {
     struct srv_str delimiter;      /* empty: none */
     struct srv_str marker;         /* as sent: marker, start-after, key-marker */
     struct srv_str version_marker; /* as sent */
-    struct srv_str token;          /* of version 2, as sent; base NULL: none, empty: the beginning */
-    bool encodes;                  /* encoding-type=url */
+    struct srv_str token; /* of version 2, as sent; base NULL: none, empty: the beginning */
+    bool encodes;         /* encoding-type=url */
     bool fetches_owner;
     size_t max_keys;     /* of this page, at most SRV_LIST_KEYS_MAX */
     struct srv_str from; /* the page begins after this: marker or what the token holds */
-    bool is_exact;       /* `from` is the last key that was looked at, not the last that was listed: the
-                            group of names that it is in has not been listed */
+    bool is_exact; /* `from` is the last key that was looked at, not the last that was listed: the
+                      group of names that it is in has not been listed */
     char *bytes_;
 };
 
@@ -36,8 +36,8 @@ enum srv_s3_code srv_list_query_init(struct srv_list_query *query, enum srv_list
 /* Allowed on a zeroed one. */
 void srv_list_query_fini(struct srv_list_query *query);
 
-/* A token for the page after `last`: base64 with letters that need no escaping. Returns its length, which is
- * SRV_LIST_TOKEN_MAX at most; `last` is no longer than a key. */
+/* A token for the page after `last`: base64 with letters that need no escaping. Returns its length,
+ * which is SRV_LIST_TOKEN_MAX at most; `last` is no longer than a key. */
 enum { SRV_LIST_TOKEN_MAX = 4 * ((1 + 1024 + 2) / 3) };
 size_t srv_list_token_write(struct srv_str last, bool is_exact, char token_out[SRV_LIST_TOKEN_MAX]);
 

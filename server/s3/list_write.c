@@ -100,8 +100,8 @@ static void write_head_v2(const struct srv_list_writer *writer, const struct srv
         element(writer, xml, "StartAfter", query->marker);
     if (!page->is_truncated)
         return;
-    size_t len = srv_list_token_write((struct srv_str){page->last, page->last_len},
-                                      page->is_exact, token);
+    size_t len =
+        srv_list_token_write((struct srv_str){page->last, page->last_len}, page->is_exact, token);
     srv_xml_element(xml, "NextContinuationToken", (struct srv_str){token, len});
 }
 
@@ -161,8 +161,8 @@ void srv_list_writer_finish(struct srv_list_writer *writer, const struct srv_lis
     bool is_versions = writer->query->kind == SRV_LIST_VERSIONS;
 
     srv_xml_init(xml_out);
-    srv_xml_open(xml_out, is_versions ? "ListVersionsResult" SRV_S3_XMLNS
-                                      : "ListBucketResult" SRV_S3_XMLNS);
+    srv_xml_open(xml_out,
+                 is_versions ? "ListVersionsResult" SRV_S3_XMLNS : "ListBucketResult" SRV_S3_XMLNS);
     write_head(writer, page, xml_out);
     srv_xml_join(xml_out, &writer->entries);
     srv_xml_join(xml_out, &writer->prefixes);

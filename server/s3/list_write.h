@@ -22,6 +22,7 @@ void srv_list_writer_fini(struct srv_list_writer *writer);
 
 struct srv_list_sink srv_list_writer_sink(struct srv_list_writer *writer);
 
-/* Writes the whole document into `xml_out`, which the caller ends in any case; without memory it says so. */
+/* Writes the whole document into `xml_out`, which the caller ends in any case; without memory it
+ * says so. */
 void srv_list_writer_finish(struct srv_list_writer *writer, const struct srv_list_page *page,
                             struct srv_xml *xml_out);

@@ -115,8 +115,7 @@ static void begin(const struct srv_s3_call *call, enum srv_list_kind kind)
     struct listing *listing = srv_s3_task_create(call, sizeof *listing, fini);
     if (listing == NULL)
         return;
-    enum srv_s3_code code =
-        srv_list_query_init(&listing->query, kind, call->req->query, &message);
+    enum srv_s3_code code = srv_list_query_init(&listing->query, kind, call->req->query, &message);
     if (code != SRV_S3_NONE) {
         srv_s3_fail(call, code, message);
         return;

@@ -106,6 +106,13 @@ gyre_err gyre_holds(struct gyre_store *store, const struct gyre_key *key, uint64
     return GYRE_NOT_FOUND;
 }
 
+gyre_err gyre_stat(struct gyre_store *store, struct gyre_stats *stats_out)
+{
+    (void)store;
+    *stats_out = (struct gyre_stats){.struct_size = sizeof *stats_out};
+    return GYRE_OK;
+}
+
 gyre_err gyre_file_at(struct gyre_store *store, size_t index, struct gyre_file *file_out)
 {
     (void)store, (void)index;
