@@ -53,6 +53,7 @@ void srv_server_front_config(const struct srv_server *server, const struct srv_o
         listeners[i] = (struct srv_listener_config){.address = options->listen[i].host,
                                                     .port = options->listen[i].port,
                                                     .is_tls = options->listen[i].is_tls,
+                                                    .limits = options->listen[i].limits,
                                                     .handler = &server->s3_handler};
     srv_front_config_init(config);
     config->listeners = listeners;
@@ -63,7 +64,9 @@ void srv_server_front_config(const struct srv_server *server, const struct srv_o
     config->tls_key_path = options->tls_key;
     config->tls_self_signed = options->tls_self_signed;
     config->max_connections = (unsigned)options->max_connections;
+    config->max_connections_per_address = (unsigned)options->address_connections;
     config->buffer_budget_bytes = options->buffer_budget;
+    config->buffer_share_bytes = options->address_buffers;
     config->head_timeout_ms = options->head_timeout;
     config->idle_timeout_ms = options->idle_timeout;
     config->body_timeout_ms = options->body_timeout;
