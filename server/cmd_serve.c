@@ -12,6 +12,7 @@
 
 #include "server/access_log.h"
 #include "server/commands.h"
+#include "server/fault.h"
 #include "server/job.h"
 #include "server/log.h"
 #include "server/notify.h"
@@ -379,6 +380,9 @@ int srv_command_serve(const struct srv_options *options)
                                 .successor_fd = -1,
                                 .watch_fd = -1};
     srv_process_init();
+    if (!srv_fault_guard())
+        srv_log(SRV_LOG_WARN,
+                "a data file that is cut short will end the process: no SIGBUS handler");
     /* Until they are handled: a log that is rotated must not end a server that starts. */
     signal(SIGHUP, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
