@@ -63,7 +63,8 @@ static enum srv_source_state next(struct srv_source *self, size_t max, struct io
     uint64_t want = least(least(source->end - source->offset, max), SRV_S3_SEND_MAX);
     struct gyre_piece piece;
 
-    if (source->err != GYRE_OK || gyre_faulted(source->handle, source->start, source->offset - source->start))
+    if (source->err != GYRE_OK ||
+        gyre_faulted(source->handle, source->start, source->offset - source->start))
         return SRV_SOURCE_FAILED;
     /* A window just brought in is not asked about again: with memory so short that it has left
      * already, asking would never end, and a fault then is the lesser evil. */

@@ -143,18 +143,6 @@ bool gyre_resident(const struct gyre_handle *handle, uint64_t offset, uint64_t l
 }
 
 /* Pieces end at odd places, as parts do. */
-bool gyre_faulted(const struct gyre_handle *handle, uint64_t offset, uint64_t len)
-{
-    (void)handle, (void)offset, (void)len;
-    return false;
-}
-
-gyre_err gyre_guard_faults(void (*hook)(void))
-{
-    (void)hook;
-    return GYRE_OK;
-}
-
 gyre_err gyre_handle_piece(const struct gyre_handle *handle, uint64_t offset,
                            struct gyre_piece *piece_out)
 {
