@@ -7,8 +7,8 @@
 /* A holder of the alloc lock died somewhere between two stores. The directory itself is whole, word
  * by word; what may be wrong is one odd version, one entry that lies in both of its buckets, lists,
  * totals, and the record of the slot at work, which may belong to the entry before or after. So
- * everything that follows from the entries is made from them again. It takes milliseconds per
- * million of slots, once per death. */
+ * everything that follows from the entries is made from them again, while readers go on reading
+ * them. It takes milliseconds per million of slots, once per death. */
 
 static void finish_bucket(struct eng_stripe *stripe)
 {
@@ -34,17 +34,28 @@ static bool listed_already(const struct eng_stripe *stripe, uint64_t entry)
     return false;
 }
 
-/* Lengths become what the size class allows at most: never too short, and the hand copes with
- * documents that seem to overlap. */
+/* Of the slot that was at work neither length nor owner is certain. It gets the length that its
+ * size class allows at most, which is never too short (the hand copes with documents that seem to
+ * overlap), and the pool of its segment. */
+static struct eng_slot doubtful_record(const struct eng_stripe *stripe, uint64_t entry)
+{
+    uint64_t offset = eng_entry_offset(entry);
+    uint64_t bound = eng_entry_units_bound(entry);
+    uint64_t in_segment = stripe->segment_units - offset % stripe->segment_units;
+    return (struct eng_slot){
+        .units = (uint32_t)(bound < in_segment ? bound : in_segment),
+        .pool = stripe->rt->segments[offset / stripe->segment_units].pool,
+    };
+}
+
 static void relist(struct eng_stripe *stripe, uint32_t slot)
 {
     uint64_t entry = eng_directory_entry(stripe, slot);
     if (entry == 0)
         return;
     struct eng_slot record = stripe->slots[slot];
-    uint64_t bound = eng_entry_units_bound(entry);
-    uint64_t in_segment = stripe->segment_units - eng_entry_offset(entry) % stripe->segment_units;
-    record.units = (uint32_t)(bound < in_segment ? bound : in_segment);
+    if (stripe->rt->slot_in_flight == (uint64_t)slot + 1)
+        record = doubtful_record(stripe, entry);
     bool twice = listed_already(stripe, entry);
     eng_slot_list_locked(stripe, slot, entry, &record);
     if (twice)
@@ -60,4 +71,5 @@ void eng_directory_repair_locked(struct eng_stripe *stripe)
     atomic_store_explicit(&stripe->rt->documents, 0, memory_order_relaxed);
     for (uint32_t slot = 0; slot < stripe->n_buckets * ENG_BUCKET_ENTRIES; slot++)
         relist(stripe, slot);
+    stripe->rt->slot_in_flight = 0;
 }

@@ -7,7 +7,13 @@
 
 #include "engine/store.h"
 
-enum { ENG_RANK_CLEAN = 1, ENG_RANK_ALLOC = 2, ENG_RANK_SLAB = 3, ENG_RANK_KEEPER = 4 };
+enum {
+    ENG_RANK_CLEAN = 1,
+    ENG_RANK_TABLE,
+    ENG_RANK_ALLOC,
+    ENG_RANK_SLAB,
+    ENG_RANK_KEEPER,
+};
 
 /* Rings, reservations, directory, slots, segment table. */
 void eng_alloc_lock(struct eng_stripe *stripe);
