@@ -160,6 +160,11 @@ gyre_err eng_log_reserve(struct eng_stripe *stripe, uint8_t pool, uint64_t units
     gyre_err err = eng_log_take_locked(stripe, pool, units, is_slab, start_out, reservation_out);
     bool low = ring->clean_units < eng_clean_target_units(stripe, ring) / 2;
     eng_alloc_unlock(stripe);
+    if (err == GYRE_BUSY && eng_processes_reap(stripe->store) > 0) { /* the dead held too much */
+        eng_alloc_lock(stripe);
+        err = eng_log_take_locked(stripe, pool, units, is_slab, start_out, reservation_out);
+        eng_alloc_unlock(stripe);
+    }
     if (err == GYRE_NO_SPACE) {
         eng_clean_lock(stripe);
         err = clean_and_take(stripe, pool, units, is_slab, start_out, reservation_out);

@@ -103,7 +103,7 @@ struct eng_ring {
     uint64_t cursor; /* units: end of the newest reservation */
     uint32_t hand_segment;
     uint32_t n_runs, first_run; /* circular queue below */
-    uint32_t zero_;
+    uint32_t runs_in_flight; /* [w] 1: the queue is being changed */
     uint64_t hand;        /* units: everything from `cursor` to here is decided */
     uint64_t clean_units; /* sum of the runs */
     uint64_t laps;

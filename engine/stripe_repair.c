@@ -122,9 +122,12 @@ static void repair_ring(struct eng_stripe *stripe, uint8_t pool)
 {
     struct eng_ring *ring = eng_ring_of(stripe, pool);
 
-    ring->n_runs = 0;
-    ring->first_run = 0;
-    ring->clean_units = 0;
+    if (ring->runs_in_flight != 0) {
+        ring->n_runs = 0;
+        ring->first_run = 0;
+        ring->clean_units = 0;
+        ring->runs_in_flight = 0;
+    }
     link_members(stripe, ring, pool);
     place_hand(stripe, ring, pool);
 }
