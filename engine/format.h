@@ -116,19 +116,21 @@ struct eng_stripe_header {
     uint64_t data_bytes, data_inode, data_ctime_ns; /* of the data file at a clean close */
     uint32_t n_horizon;                             /* ENG_HORIZON_ALL: every segment */
     uint32_t zero1_;
-    uint32_t
-        horizon[ENG_HORIZON]; /* segments that may be written before the next header, in no order */
+    uint32_t horizon[ENG_HORIZON]; /* what may be written before the next header, in no order */
     struct eng_ring_row rings[ENG_MAX_POOLS * 2];
-    uint8_t zero_[4096 - 104 - 64 * 4 - 32 * 16];
+    uint64_t blurred_serial; /* see eng_segment_row; 0: no opening has recovered anything */
+    uint8_t zero_[4096 - 112 - 64 * 4 - 32 * 16];
 };
 
 enum eng_segment_state { ENG_SEGMENT_FREE = 0, ENG_SEGMENT_RING = 1 };
 
 /* One segment. 16 bytes. */
 struct eng_segment_row {
-    uint8_t state, pool, kind, zero_;
-    uint32_t successor; /* next in its ring; ENG_NO_SEGMENT for FREE */
-    uint64_t first_serial;
+    uint8_t state, pool, kind;
+    uint8_t blurred; /* not 0: an opening recovered it since it was entered, so what lies here may
+                        be newer than first_serial tells, up to the header's blurred_serial */
+    uint32_t successor;    /* next in its ring; ENG_NO_SEGMENT for FREE */
+    uint64_t first_serial; /* what was written here since it was entered has this one or a later */
 };
 
 /* First page of a data file: whose it is. */

@@ -284,6 +284,24 @@ bool eng_probable(struct eng_store *store, const struct eng_want *want)
     return false;
 }
 
+/* Neither a hit nor a change of the zone makes it another document. */
+static uint64_t identity(uint64_t entry)
+{
+    return entry & ~(UINT64_C(1) << ENG_ENTRY_ZONE_SHIFT | UINT64_C(1) << ENG_ENTRY_KEEP_SHIFT);
+}
+
+bool eng_holds(struct eng_store *store, const struct eng_want *want, uint64_t entry)
+{
+    struct eng_stripe *stripe;
+    struct eng_place place = eng_place_of(store, want->pool, want->key, &stripe);
+    struct eng_candidates candidates;
+    eng_directory_lookup(stripe, &place, &candidates);
+    for (size_t i = 0; i < candidates.n; i++)
+        if (identity(candidates.at[i].entry) == identity(entry))
+            return true;
+    return false;
+}
+
 void eng_drop(struct eng_ref *ref)
 {
     struct eng_stripe *stripe = ref->stripe;

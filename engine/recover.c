@@ -127,6 +127,18 @@ static void resolve_duplicates(struct eng_recovering *r)
 
 /* ---- All of it ---- */
 
+/* The segment table is as old as the header, so it does not tell of segments entered since. They
+ * are among the announced ones, which it is therefore not to be believed about from now on. */
+static void blur_announced(struct eng_recovering *r)
+{
+    struct eng_stripe_rt *rt = r->stripe->rt;
+
+    rt->blurred_serial = r->how == ENG_RECOVER_CLEAN ? r->header->blurred_serial : rt->serial;
+    for (uint32_t i = 0; i < r->stripe->n_segments; i++)
+        if (r->seen[i].announced)
+            rt->segments[i].blurred = 1;
+}
+
 /* Entries whose kept documents would suffer from a wrong length, and those that may be newer than
  * the header. */
 static bool needs_headers(const struct eng_recovering *r, uint32_t segment)
@@ -165,6 +177,7 @@ gyre_err eng_recover_stripe(struct eng_stripe *stripe, const struct eng_stripe_h
     TRY(eng_rings_build(&r));
     uint64_t known = how == ENG_RECOVER_CLEAN ? header->serial_synced : header->serial_limit;
     stripe->rt->serial = (known > r.max_serial ? known : r.max_serial) + SERIAL_GAP;
+    blur_announced(&r);
 out:
     eng_alloc_unlock(stripe);
     free(r.seen);

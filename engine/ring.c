@@ -103,6 +103,7 @@ static void enter_next(struct eng_stripe *stripe, struct eng_ring *ring, uint32_
     }
     eng_runs_drop_segment_locked(ring, stripe->segment_units, segment);
     stripe->rt->segments[segment].first_serial = stripe->rt->serial + 1;
+    stripe->rt->segments[segment].blurred = 0;
     ring->hand_segment = segment;
     ring->hand = segment * stripe->segment_units;
 }

@@ -115,6 +115,7 @@ struct eng_stripe_rt {
     struct eng_mutex clean_lock; /* the hand */
     struct eng_mutex sync_lock;  /* one sync at a time; taken before the others */
     uint64_t serial;             /* [w] last one given out */
+    uint64_t blurred_serial;     /* [w] as the header's */
     _Atomic uint64_t live_units; /* [w], read by anyone */
     _Atomic uint64_t documents;
     _Atomic uint64_t reserved_units;

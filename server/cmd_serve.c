@@ -92,7 +92,8 @@ static bool s3_create(struct server *server)
     if (err != GYRE_OK)
         fprintf(stderr, "gyre: %s: the buckets cannot be read: %s\n", options->data[0].path,
                 gyre_err_text(err));
-    server->handler = (struct srv_handler){.data = server->s3, .start = srv_s3_start};
+    server->handler =
+        (struct srv_handler){.data = server->s3, .start = srv_s3_start, .role = &srv_s3_role};
     return err == GYRE_OK;
 }
 
@@ -209,7 +210,7 @@ int srv_command_serve(const struct srv_options *options)
     warn_if_open(options);
     warn_if_few_files(options);
     warn_if_other_size(&server);
-    if (!srv_front_run(server.front))
+    if (!srv_front_run(server.front, NULL))
         srv_log(SRV_LOG_WARN, "requests were cut short; see --drain-timeout");
     ok = true;
 out:

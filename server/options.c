@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/options_file.h"
+#include "server/options_section.h"
 #include "server/options_set.h"
 
 static const char *const command_names[] = {"serve", "stat", "check"};
@@ -225,9 +226,9 @@ void srv_options_fini(struct srv_options *options)
 {
     while (options->n_data > 0)
         free(options->data[--options->n_data].path);
-    while (options->n_buckets > 0)
-        free((char *)(uintptr_t)options->buckets[--options->n_buckets].bucket);
-    free(options->buckets);
+#define X(key, read, fini) fini(options);
+#include "server/sections.def"
+#undef X
     free(options->config);
     free(options->tls_cert);
     free(options->tls_key);

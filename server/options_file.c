@@ -3,13 +3,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/nearest.h"
+#include "server/options_section.h"
 #include "server/options_set.h"
-#include "server/s3/name.h"
 
 enum { FILE_MAX_BYTES = 1 << 20, WHERE_MAX = 400 };
 
@@ -50,27 +51,30 @@ out:
     return ok;
 }
 
-/* The line on which `key` first stands as a key; 1 when it is written in a way (escapes) that is
- * not found. JSON values keep no place of their own. */
-static unsigned line_of(const struct reader *r, const char *key)
+/* Where `key` first stands as a key from `from` on; `from` when it is written in a way (escapes)
+ * that is not found. JSON values keep no place of their own. */
+static const char *place_of(const char *from, const char *key)
 {
-    unsigned line = 1;
     size_t key_len = strlen(key);
-    for (const char *at = r->text; *at != '\0'; at++) {
-        line += *at == '\n';
-        if (*at != '"' || strncmp(at + 1, key, key_len) != 0 || at[1 + key_len] != '"')
+    for (const char *at = from; (at = strchr(at, '"')) != NULL; at++) {
+        if (strncmp(at + 1, key, key_len) != 0 || at[1 + key_len] != '"')
             continue;
         const char *after = at + key_len + 2;
         if (after[strspn(after, " \t\r\n")] == ':')
-            return line;
+            return at;
     }
-    return 1;
+    return from;
 }
 
 /* Sets where to "path:line: key", with `inner` after it if there is one. */
 static void set_where(struct reader *r, const char *key, const char *inner)
 {
-    unsigned line = line_of(r, inner != NULL ? inner : key);
+    const char *place = place_of(r->text, key);
+    unsigned line = 1;
+    if (inner != NULL)
+        place = place_of(place, inner);
+    for (const char *at = r->text; at < place; at++)
+        line += *at == '\n';
     snprintf(r->where, sizeof(r->where), "%s:%u: %s%s%s", r->path, line, key,
              inner != NULL ? "." : "", inner != NULL ? inner : "");
 }
@@ -99,6 +103,22 @@ static bool set_scalar(struct reader *r, const struct srv_option *option, const 
     return srv_option_set(r->options, option, text, r->where, r->error_out);
 }
 
+/* The option or section that `key` may have been meant for. */
+static const char *nearest_key(const char *key)
+{
+    static const char *const sections[] = {
+#define X(key, read, fini) #key,
+#include "server/sections.def"
+#undef X
+    };
+    const char *near = srv_option_nearest(key, SRV_IN_FILE);
+    const char *section = srv_nearest(key, sections, sizeof sections / sizeof sections[0]);
+    if (section == NULL ||
+        (near != NULL && srv_edit_distance(key, near) <= srv_edit_distance(key, section)))
+        return near;
+    return section;
+}
+
 static bool set_member(struct reader *r, const char *key, const json_t *value)
 {
     set_where(r, key, NULL);
@@ -107,11 +127,7 @@ static bool set_member(struct reader *r, const char *key, const json_t *value)
         return srv_option_error(r->error_out, r->where,
                                 "this option is for the command line only: --%s", key);
     if (option == NULL) {
-        const char *near = srv_option_nearest(key, SRV_IN_FILE);
-        const char *buckets = "buckets";
-        if (srv_nearest(key, &buckets, 1) != NULL &&
-            (near == NULL || srv_edit_distance(key, buckets) < srv_edit_distance(key, near)))
-            near = buckets;
+        const char *near = nearest_key(key);
         return srv_option_error(r->error_out, r->where, "unknown key%s%s%s",
                                 near ? ": did you mean \"" : "; gyre serve --help lists all",
                                 near ? near : "", near ? "\"?" : "");
@@ -125,55 +141,69 @@ static bool set_member(struct reader *r, const char *key, const json_t *value)
     return true;
 }
 
-/* One member of "buckets": {"etag": KIND}. */
-static bool set_bucket(struct reader *r, const char *name, const json_t *value,
-                       struct srv_s3_bucket_etag *bucket_out)
-{
-    set_where(r, "buckets", name);
-    if (!srv_s3_bucket_valid((struct srv_str){name, strlen(name)}))
-        return srv_option_error(r->error_out, r->where,
-                                "this is no bucket's name: 3 to 63 of a-z, 0-9, '.' and '-'");
+/* ---- Sections ---- */
+
+struct srv_section_place {
+    struct reader *reader;
+};
+
+static const struct {
     const char *key;
-    const json_t *member;
-    uint64_t etag = r->options->etag;
-    json_object_foreach((json_t *)(uintptr_t)value, key, member)
-    {
-        if (strcmp(key, "etag") != 0)
-            return srv_option_error(r->error_out, r->where,
-                                    "unknown key \"%s\": did you mean \"etag\"?", key);
-        if (!json_is_string(member))
-            return srv_option_error(r->error_out, r->where, "etag: give \"md5\" or \"opaque\"");
-        if (!srv_option_etag(json_string_value(member), r->where, &etag, r->error_out))
-            return false;
-    }
-    char *copy = strdup(name);
-    if (copy == NULL)
-        return srv_option_error(r->error_out, r->where, "out of memory");
-    *bucket_out = (struct srv_s3_bucket_etag){copy, (enum srv_s3_etag)etag};
-    return true;
+    bool (*read)(struct srv_section *section);
+} sections[] = {
+#define X(key, read, fini) {#key, read},
+#include "server/sections.def"
+#undef X
+};
+
+enum { N_SECTIONS = sizeof sections / sizeof sections[0] };
+
+static bool is_section(const char *key)
+{
+    for (size_t i = 0; i < N_SECTIONS; i++)
+        if (strcmp(sections[i].key, key) == 0)
+            return true;
+    return false;
 }
 
-static bool set_buckets(struct reader *r, const json_t *value)
+void srv_section_where(const struct srv_section *section, const char *inner, char *where,
+                       size_t size)
 {
-    const char *name;
-    json_t *member;
-    set_where(r, "buckets", NULL);
-    if (!json_is_object(value))
-        return srv_option_error(r->error_out, r->where,
-                                "give an object such as {\"name\": {\"etag\": \"opaque\"}}");
-    r->options->buckets = calloc(json_object_size(value) + 1, sizeof(r->options->buckets[0]));
-    if (r->options->buckets == NULL)
-        return srv_option_error(r->error_out, r->where, "out of memory");
-    json_object_foreach((json_t *)(uintptr_t)value, name, member)
+    set_where(section->place->reader, section->key, inner);
+    snprintf(where, size, "%s", section->place->reader->where);
+}
+
+bool srv_section_error(const struct srv_section *section, const char *inner, const char *format,
+                       ...)
+{
+    char where[WHERE_MAX], text[SRV_OPTIONS_ERROR_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    srv_section_where(section, inner, where, sizeof where);
+    return srv_option_error(section->error_out, where, "%s", text);
+}
+
+/* Flat options first, because sections take defaults from them. */
+static bool set_all(struct reader *r, const json_t *root)
+{
+    const char *key;
+    json_t *value;
+    const struct srv_section_place place = {r};
+    json_object_foreach((json_t *)(uintptr_t)root, key, value)
     {
-        if (!json_is_object(member)) {
-            set_where(r, "buckets", name);
-            return srv_option_error(r->error_out, r->where,
-                                    "give an object such as {\"etag\": \"opaque\"}");
-        }
-        if (!set_bucket(r, name, member, &r->options->buckets[r->options->n_buckets]))
+        if (!is_section(key) && !set_member(r, key, value))
             return false;
-        r->options->n_buckets++;
+    }
+    for (size_t i = 0; i < N_SECTIONS; i++) {
+        struct srv_section section = {.options = r->options,
+                                      .value = json_object_get(root, sections[i].key),
+                                      .key = sections[i].key,
+                                      .place = &place,
+                                      .error_out = r->error_out};
+        if (section.value != NULL && !sections[i].read(&section))
+            return false;
     }
     return true;
 }
@@ -184,8 +214,6 @@ bool srv_options_file_read(struct srv_options *options, const char *path,
     struct reader reader = {.options = options, .path = path, .error_out = error_out};
     json_t *root = NULL;
     json_error_t error;
-    const char *key;
-    json_t *value;
     bool ok = false;
     if (!read_text(&reader))
         goto out;
@@ -202,11 +230,7 @@ bool srv_options_file_read(struct srv_options *options, const char *path,
             "the file must hold one JSON object, such as {\"listen\": \"127.0.0.1:9000\"}");
         goto out;
     }
-    json_object_foreach(root, key, value) if (strcmp(key, "buckets") != 0 &&
-                                              !set_member(&reader, key, value)) goto out;
-    /* Last, because a bucket without a kind of its own takes the server's. */
-    value = json_object_get(root, "buckets");
-    ok = value == NULL || set_buckets(&reader, value);
+    ok = set_all(&reader, root);
 out:
     json_decref(root);
     free(reader.text);

@@ -76,11 +76,24 @@ static void (*const handlers[])(const struct srv_s3_call *call) = {
     refuse,
 };
 
+static const struct srv_operation operations[] = {
+#define X(name, method, place, sub, handler)                         \
+    {#name, (SRV_##method == SRV_GET || SRV_##method == SRV_HEAD) && \
+                SRV_S3_##place == SRV_S3_OBJECT && SRV_S3_SUB_##sub == SRV_S3_SUB_NONE},
+#include "server/s3/operation.def"
+#undef X
+    {"OTHER", false},
+};
+
+const struct srv_role srv_s3_role = {SRV_ROLE_S3, "s3", operations,
+                                     sizeof operations / sizeof operations[0]};
+
 void srv_s3_start(void *data, struct srv_exchange *ex)
 {
     struct srv_s3 *s3 = data;
     struct srv_s3_call call;
 
     srv_s3_call_init(&call, s3, ex);
+    srv_exchange_note(ex, call.route.op);
     handlers[call.route.op](&call);
 }

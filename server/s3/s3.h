@@ -43,5 +43,8 @@ GYRE_MUST_USE gyre_err srv_s3_create(const struct srv_s3_config *config, struct 
 /* All exchanges must be gone and the pool's jobs done. NULL is allowed. */
 void srv_s3_destroy(struct srv_s3 *s3);
 
+/* The operations that metrics and log tell apart. */
+extern const struct srv_role srv_s3_role;
+
 /* Handles one request; `data` is the struct srv_s3 (the `start` of a struct srv_handler). */
 void srv_s3_start(void *data, struct srv_exchange *ex);

@@ -1,0 +1,74 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/options_section.h"
+#include "server/options_set.h"
+#include "server/s3/name.h"
+
+/* "buckets": {NAME: {"etag": KIND}}, what differs from bucket to bucket. */
+
+enum { WHERE_MAX = 400 };
+
+static bool read_etag(struct srv_section *section, const char *name, const json_t *value,
+                      uint64_t *etag_out)
+{
+    char where[WHERE_MAX];
+    if (!json_is_string(value))
+        return srv_section_error(section, name, "etag: give \"md5\" or \"opaque\"");
+    srv_section_where(section, name, where, sizeof where);
+    return srv_option_etag(json_string_value(value), where, etag_out, section->error_out);
+}
+
+static bool read_bucket(struct srv_section *section, const char *name, const json_t *value,
+                        struct srv_s3_bucket_etag *bucket_out)
+{
+    const char *key;
+    json_t *member;
+    uint64_t etag = section->options->etag;
+    if (!json_is_object(value))
+        return srv_section_error(section, name, "give an object such as {\"etag\": \"opaque\"}");
+    if (!srv_s3_bucket_valid((struct srv_str){name, strlen(name)}))
+        return srv_section_error(section, name,
+                                 "this is no bucket's name: 3 to 63 of a-z, 0-9, '.' and '-'");
+    json_object_foreach((json_t *)(uintptr_t)value, key, member)
+    {
+        if (strcmp(key, "etag") != 0)
+            return srv_section_error(section, name, "unknown key \"%s\": did you mean \"etag\"?",
+                                     key);
+        if (!read_etag(section, name, member, &etag))
+            return false;
+    }
+    char *copy = strdup(name);
+    if (copy == NULL)
+        return srv_section_error(section, name, "out of memory");
+    *bucket_out = (struct srv_s3_bucket_etag){copy, (enum srv_s3_etag)etag};
+    return true;
+}
+
+bool srv_buckets_section_read(struct srv_section *section)
+{
+    struct srv_options *options = section->options;
+    const char *name;
+    json_t *member;
+    if (!json_is_object(section->value))
+        return srv_section_error(section, NULL,
+                                 "give an object such as {\"name\": {\"etag\": \"opaque\"}}");
+    options->buckets = calloc(json_object_size(section->value) + 1, sizeof options->buckets[0]);
+    if (options->buckets == NULL)
+        return srv_section_error(section, NULL, "out of memory");
+    json_object_foreach((json_t *)(uintptr_t)section->value, name, member)
+    {
+        if (!read_bucket(section, name, member, &options->buckets[options->n_buckets]))
+            return false;
+        options->n_buckets++;
+    }
+    return true;
+}
+
+void srv_buckets_section_fini(struct srv_options *options)
+{
+    while (options->n_buckets > 0)
+        free((char *)(uintptr_t)options->buckets[--options->n_buckets].bucket);
+    free(options->buckets);
+    options->buckets = NULL;
+}
