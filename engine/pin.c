@@ -63,8 +63,8 @@ gyre_err eng_pin_acquire(struct eng_store *store, uint32_t *pin_out)
         if (atomic_load_explicit(&at->word, memory_order_relaxed) != PIN_FREE)
             continue;
         /* Acquire: what its last owner read comes before what this one makes of it (D). */
-        if (!atomic_compare_exchange_strong_explicit(&at->word, &free, taken,
-                                                     memory_order_acquire, memory_order_relaxed))
+        if (!atomic_compare_exchange_strong_explicit(&at->word, &free, taken, memory_order_acquire,
+                                                     memory_order_relaxed))
             continue;
         raise_high(store, pin);
         search_from = pin;

@@ -23,9 +23,12 @@
 /* Differs between builds whose structures differ. */
 static uint64_t layout(void)
 {
-    uint64_t sizes[] = {sizeof(struct eng_runtime_head), sizeof(struct eng_process),
-                        sizeof(struct eng_stripe_rt),    sizeof(struct eng_ring),
-                        sizeof(struct eng_slot),         ENG_PINS,
+    uint64_t sizes[] = {sizeof(struct eng_runtime_head),
+                        sizeof(struct eng_process),
+                        sizeof(struct eng_stripe_rt),
+                        sizeof(struct eng_ring),
+                        sizeof(struct eng_slot),
+                        ENG_PINS,
                         ENG_GRANULE};
     uint64_t sum = 0;
 
@@ -242,8 +245,7 @@ static gyre_err check_head(const struct eng_superblock *super, const struct eng_
     name_boot(&want);
     if (file_bytes != want.bytes || head->magic != want.magic || head->version != want.version ||
         head->layout != want.layout || head->bytes != want.bytes ||
-        head->n_stripes != want.n_stripes ||
-        memcmp(head->uuid, want.uuid, sizeof want.uuid) != 0 ||
+        head->n_stripes != want.n_stripes || memcmp(head->uuid, want.uuid, sizeof want.uuid) != 0 ||
         memcmp(head->boot_id, want.boot_id, sizeof want.boot_id) != 0 ||
         memcmp(want.boot_id, no_name, sizeof no_name) == 0 ||
         head->process_off != want.process_off || head->pin_off != want.pin_off ||
@@ -252,7 +254,7 @@ static gyre_err check_head(const struct eng_superblock *super, const struct eng_
         memcmp(head->granule_off, want.granule_off, sizeof want.granule_off) != 0)
         return GYRE_INCOMPATIBLE;
     return atomic_load_explicit(&head->state, memory_order_acquire) == ENG_RT_MAKING ? GYRE_STATE
-                                                                                      : GYRE_OK;
+                                                                                     : GYRE_OK;
 }
 
 gyre_err eng_runtime_attach(const struct eng_superblock *super, const char *path, uint64_t dev,

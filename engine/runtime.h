@@ -1,6 +1,6 @@
 /* The runtime segment: volatile state that all processes of a store share and nobody trusts after a
- * reboot (a process's death leaves it as it is, and the next one goes on with it): locks, pins, counters, and per directory slot what the hand needs to decide without
- * reading data.
+ * reboot (a process's death leaves it as it is, and the next one goes on with it): locks, pins,
+ * counters, and per directory slot what the hand needs to decide without reading data.
  *
  * It lives in a file of its own (tmpfs if it fits, else beside the volume), because a store to a
  * file-backed page is dirtied again after each writeback, through a fault that can wait for the
@@ -103,9 +103,9 @@ struct eng_ring {
     uint64_t cursor; /* units: end of the newest reservation */
     uint32_t hand_segment;
     uint32_t n_runs, first_run; /* circular queue below */
-    uint32_t runs_in_flight; /* [w] 1: the queue is being changed */
-    uint64_t hand;        /* units: everything from `cursor` to here is decided */
-    uint64_t clean_units; /* sum of the runs */
+    uint32_t runs_in_flight;    /* [w] 1: the queue is being changed */
+    uint64_t hand;              /* units: everything from `cursor` to here is decided */
+    uint64_t clean_units;       /* sum of the runs */
     uint64_t laps;
     struct eng_run runs[ENG_RUNS];
 };
@@ -121,15 +121,15 @@ struct eng_stripe_rt {
     _Atomic uint64_t reserved_units;
     uint64_t written_units; /* [w] since the last sync */
     uint64_t
-        bucket_in_flight; /* [w] bucket + 1 while its version is odd: what a successor repairs */
-    uint64_t slot_in_flight;        /* [w] slot + 1 while its record may belong to the entry before
-                                       or after */
-    uint64_t data_dev, data_ino;    /* [c] the data file */
-    uint64_t header_generation;     /* [w] of the newest header */
-    uint64_t serial_synced;         /* [w] as in that header */
-    _Atomic uint64_t syncs_begun;   /* [a] */
-    uint64_t sync_done;             /* [sync_lock] the last that succeeded, by its syncs_begun */
-    uint32_t horizon_all;           /* [w] that header announces every segment */
+        bucket_in_flight;    /* [w] bucket + 1 while its version is odd: what a successor repairs */
+    uint64_t slot_in_flight; /* [w] slot + 1 while its record may belong to the entry before
+                                or after */
+    uint64_t data_dev, data_ino;  /* [c] the data file */
+    uint64_t header_generation;   /* [w] of the newest header */
+    uint64_t serial_synced;       /* [w] as in that header */
+    _Atomic uint64_t syncs_begun; /* [a] */
+    uint64_t sync_done;           /* [sync_lock] the last that succeeded, by its syncs_begun */
+    uint32_t horizon_all;         /* [w] that header announces every segment */
     uint32_t n_horizon;
     uint32_t horizon[ENG_HORIZON];        /* [w] as in the last header written */
     uint32_t reservations_high;           /* [w] reservations from here on are free */
@@ -151,13 +151,13 @@ struct eng_runtime_head {
     uint64_t bytes;
     uint64_t layout; /* [c] sizes of the structures above: other builds do not attach */
     uint64_t process_off, pin_off;
-    struct eng_mutex table_lock;     /* process slots */
-    struct eng_mutex leader_lock;    /* maintenance, for a pass */
-    _Atomic uint32_t state;          /* [a] enum eng_rt_state */
-    _Atomic uint32_t meta_used;      /* [a] 1: the meta pool may hold something */
-    _Atomic uint64_t pass_begun_ns;  /* [a] of the last maintenance pass */
-    _Atomic uint64_t synced_ns;      /* [a] when all stripes were last synced */
-    _Atomic uint32_t pins_high; /* [a] pins from here on were never taken; only grows */
+    struct eng_mutex table_lock;    /* process slots */
+    struct eng_mutex leader_lock;   /* maintenance, for a pass */
+    _Atomic uint32_t state;         /* [a] enum eng_rt_state */
+    _Atomic uint32_t meta_used;     /* [a] 1: the meta pool may hold something */
+    _Atomic uint64_t pass_begun_ns; /* [a] of the last maintenance pass */
+    _Atomic uint64_t synced_ns;     /* [a] when all stripes were last synced */
+    _Atomic uint32_t pins_high;     /* [a] pins from here on were never taken; only grows */
     uint32_t zero_;
     uint64_t stripe_off[ENG_MAX_STRIPES];  /* struct eng_stripe_rt */
     uint64_t slot_off[ENG_MAX_STRIPES];    /* struct eng_slot[n_buckets * 7] */

@@ -82,8 +82,8 @@ void eng_store_unref(struct eng_store *store)
     destroy(store);
 }
 
-/* Whoever has the store open alone leaves it clean. What the dead had reserved or pinned is nobody's
- * by then. Others still write: they, or the last of them, will do it. */
+/* Whoever has the store open alone leaves it clean. What the dead had reserved or pinned is
+ * nobody's by then. Others still write: they, or the last of them, will do it. */
 static gyre_err close_synced(struct eng_store *store)
 {
     gyre_err err;

@@ -113,8 +113,7 @@ static void place_hand(const struct eng_stripe *stripe, struct eng_ring *ring, u
     uint64_t start = ring->hand_segment * stripe->segment_units;
     if (ring->hand < start || ring->hand > start + stripe->segment_units)
         ring->hand = start;
-    if (ring->write_segment >= stripe->n_segments ||
-        !is_member(stripe, ring->write_segment, pool))
+    if (ring->write_segment >= stripe->n_segments || !is_member(stripe, ring->write_segment, pool))
         ring->write_segment = ring->hand_segment;
 }
 

@@ -2,7 +2,8 @@
  *
  * Directory and segment table are the ground: each of their words is whole. From them come lists
  * and totals again, the rings and their counts; a queue of clean runs that was being changed is
- * forgotten, so its bytes wait for the next lap; the header in the volume says what was announced last.
+ * forgotten, so its bytes wait for the next lap; the header in the volume says what was announced
+ * last.
  *
  * Threads: needs the alloc lock; readers go on meanwhile. Blocks: for the disk. Allocates: nothing.
  * Keeps:   E50.

@@ -337,7 +337,8 @@ static void lock_sync(struct eng_stripe *stripe)
 gyre_err eng_sync_stripe(struct eng_stripe *stripe, bool clean)
 {
     struct eng_stripe_rt *rt = stripe->rt;
-    uint64_t before = atomic_load_explicit(&rt->syncs_begun, memory_order_acquire); /* Pairs with A */
+    uint64_t before =
+        atomic_load_explicit(&rt->syncs_begun, memory_order_acquire); /* Pairs with A */
     gyre_err err = GYRE_OK;
 
     lock_sync(stripe);

@@ -1,75 +1,9 @@
 /* Several processes on one store: what they see of each other, and what the dead leave. */
-#include "engine/process.h"
-
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-
-#include "engine/base/step.h"
+#include "engine/base/filelock.h"
 #include "engine/header.h"
 #include "engine/keeper.h"
-#include "engine/locks.h"
-#include "engine/log.h"
-#include "engine/pin.h"
-#include "engine/slab.h"
-#include "engine/sync.h"
-#include "tests/engine/numbered.h"
-#include "tests/engine/open_store.h"
-
-/* ---- Helpers ---- */
-
-/* What processes of a test tell each other. */
-struct board {
-    _Atomic uint32_t done, go, count[4];
-};
-
-static struct board *board_make(void)
-{
-    void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(at != MAP_FAILED);
-    return at;
-}
-
-static void wait_for(_Atomic uint32_t *at, uint32_t value)
-{
-    for (int i = 0; i < 60000 && atomic_load(at) < value; i++)
-        usleep(1000);
-    CHECK(atomic_load(at) >= value);
-}
-
-static pid_t start(void (*run)(struct opening *o, struct board *board), struct opening *o,
-                   struct board *board)
-{
-    pid_t pid = fork();
-    if (pid == 0) {
-        run(o, board);
-        fflush(stderr);
-        _exit(0);
-    }
-    CHECK(pid > 0);
-    return pid;
-}
-
-static void ended_well(pid_t pid)
-{
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-static void killed(pid_t pid)
-{
-    int status;
-    CHECK(kill(pid, SIGKILL) == 0);
-    CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
-}
-
-static size_t len_small(uint32_t number, uint32_t version)
-{
-    (void)version;
-    return number % 7 == 0 ? 200000 : 900 + number % 5 * 3000;
-}
+#include "engine/lockfile.h"
+#include "tests/engine/processes.h"
 
 static bool is_clean(struct eng_store *store)
 {
@@ -77,14 +11,6 @@ static bool is_clean(struct eng_store *store)
     struct eng_segment_row rows[ENG_MAX_SEGMENTS];
     CHECK_OK(eng_header_read(store->volume_fd, &store->super, 0, &header, rows));
     return header.clean;
-}
-
-/* All but the bodies, which the objects of the script and a check at the end are read for. */
-static void check_index(struct eng_store *store)
-{
-    struct eng_check_report report;
-    CHECK_OK(eng_check(store, false, print_line, NULL, &report));
-    CHECK_EQ_U64(report.violations, 0);
 }
 
 /* ---- Living together ---- */
@@ -195,6 +121,51 @@ TEST(inv_E53_only_the_last_to_close_leaves_the_store_clean)
     CHECK_OK(eng_header_read(fd, &super, 0, &header, rows));
     CHECK(header.clean);
     close(fd);
+    opening_fini(&o);
+}
+
+/* ---- Slots ---- */
+
+static uint32_t generation_of(const struct eng_store *store, uint32_t index)
+{
+    const uint8_t *base = (const uint8_t *)store->rt.head + store->rt.head->process_off;
+    return atomic_load(&((const struct eng_process *)(const void *)base)[index].generation);
+}
+
+static void sit_and_wait(struct opening *o, struct board *board)
+{
+    struct eng_store *store = open_ok(o);
+    atomic_store(&board->done, store->process_index + 1);
+    for (;;)
+        pause();
+}
+
+TEST(inv_E51_a_slot_is_given_out_again_once_its_process_is_dead_and_not_before)
+{
+    struct opening o;
+    struct board *board = board_make();
+
+    opening_init(&o, test_path("data"));
+    struct eng_store *store = open_ok(&o);
+    pid_t first = start(sit_and_wait, &o, board);
+    wait_for(&board->done, 1);
+    uint32_t slot = atomic_load(&board->done) - 1;
+    CHECK(slot != store->process_index);
+    uint32_t generation = generation_of(store, slot);
+    CHECK(generation % 2 == 1);
+    atomic_store(&board->done, 0);
+    pid_t second = start(sit_and_wait, &o, board);
+    wait_for(&board->done, 1);
+    CHECK(atomic_load(&board->done) - 1 != slot);
+    killed(first);
+    atomic_store(&board->done, 0);
+    pid_t third = start(sit_and_wait, &o, board);
+    wait_for(&board->done, 1);
+    CHECK_EQ_INT(atomic_load(&board->done) - 1, slot);
+    CHECK_EQ_INT(generation_of(store, slot), generation + 2);
+    killed(second);
+    killed(third);
+    CHECK_OK(eng_store_close(store, true));
     opening_fini(&o);
 }
 
@@ -367,158 +338,5 @@ TEST(inv_E50_a_kill_costs_no_acknowledged_object_its_place)
         CHECK_OK(eng_store_close(store, round % 3 == 0));
     }
     printf("the newest %u at least were there\n", least);
-    opening_fini(&o);
-}
-
-/* ---- A death at every step ---- */
-
-struct death {
-    unsigned left;
-};
-
-static gyre_err count_down(void *data, const char *name, bool can_fail)
-{
-    struct death *death = data;
-    (void)name;
-    (void)can_fail;
-    if (--death->left == 0)
-        kill(getpid(), SIGKILL);
-    return GYRE_OK;
-}
-
-/* Versions grow, so what the parent finds must be what was there before or later. */
-struct script {
-    uint32_t round;
-    unsigned step;
-    bool keeper;
-};
-
-enum { SCRIPT_KEYS = 12 };
-
-static void run_script(struct eng_store *store, uint32_t round)
-{
-    for (uint32_t n = 0; n < SCRIPT_KEYS; n++)
-        object_put(store, n, round, len_small(n, round));
-    CHECK_OK(object_delete(store, 3, false));
-    CHECK_OK(object_delete(store, 7, true));
-    object_put(store, 3, round, len_small(3, round));
-    object_put(store, 7, round, len_small(7, round));
-    for (uint32_t n = 100; n < 103; n++) /* beyond what is clean: the hand has to move */
-        object_put(store, n, round, 600000);
-    CHECK_OK(eng_sync_store(store, false));
-}
-
-/* Returns whether the script came to its end. */
-static bool dies_in_script(struct opening *o, const struct script *script)
-{
-    int status;
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct death death = {script->step};
-        const struct eng_step_hook hook = {count_down, &death};
-        eng_step_install(&hook);
-        struct eng_store *store = open_ok(o);
-        if (!script->keeper)
-            eng_keeper_stop(store);
-        run_script(store, script->round);
-        CHECK_OK(eng_store_close(store, true));
-        eng_step_install(NULL);
-        fflush(stderr);
-        _exit(0);
-    }
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
-          (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
-    return WIFEXITED(status);
-}
-
-/* No object is gone but the two that were being deleted; none is older than the last whole run. */
-static void expect_script(struct eng_store *store, uint32_t round)
-{
-    for (uint32_t n = 0; n < SCRIPT_KEYS; n++) {
-        uint32_t version = object_version(store, n, len_small);
-        bool deleted = n == 3 || n == 7;
-        CHECK_MSG((deleted && version == 0) || version == round || version == round - 1,
-                  "round %u: object %u is version %u", round, n, version);
-    }
-}
-
-static void fill(struct eng_store *store)
-{
-    for (uint32_t n = 1000; n < 1300; n++)
-        object_put(store, n, 1, 240000);
-    for (uint32_t n = 0; n < SCRIPT_KEYS; n++)
-        object_put(store, n, 1, len_small(n, 1));
-    CHECK_OK(eng_sync_store(store, false));
-}
-
-static void need_steps(void)
-{
-#ifndef GYRE_SIM
-    test_skip("needs GYRE_SIM");
-#endif
-}
-
-TEST(inv_E50_a_death_at_any_step_leaves_what_those_beside_it_go_on_with)
-{
-    struct opening o;
-
-    need_steps();
-    opening_init(&o, test_path("data"));
-    o.open.stripes = 1;
-    o.open.sync_interval_ms = 0;
-    struct eng_store *store = open_ok(&o);
-    eng_keeper_stop(store);
-    fill(store);
-    bool ended = false;
-    unsigned step = 1;
-    for (uint32_t round = 2; !ended; round++, step++) {
-        const struct script script = {round, step, false};
-        ended = dies_in_script(&o, &script);
-        uint32_t version = object_version(store, 0, len_small);
-        CHECK(version == round || version == round - 1);
-        (void)eng_processes_reap(store);
-        expect_script(store, round);
-        CHECK_EQ_INT(eng_pin_count(store), 0);
-        check_index(store);
-        run_script(store, round);
-        expect_script(store, round);
-        CHECK_EQ_INT(object_version(store, 3, len_small), round);
-    }
-    printf("%u steps\n", step);
-    CHECK(step > 100);
-    check_store(store, false);
-    CHECK_OK(eng_store_close(store, true));
-    opening_fini(&o);
-}
-
-TEST(inv_E50_a_death_at_any_step_leaves_what_the_next_opening_takes_up)
-{
-    struct opening o;
-
-    need_steps();
-    opening_init(&o, test_path("data"));
-    o.open.stripes = 1;
-    o.open.sync_interval_ms = 0;
-    struct eng_store *store = open_ok(&o);
-    fill(store);
-    CHECK_OK(eng_store_close(store, true));
-    bool ended = false;
-    unsigned step = 1;
-    for (uint32_t round = 2; !ended; round++, step++) {
-        const struct script script = {round, step, false};
-        ended = dies_in_script(&o, &script);
-        store = open_ok(&o);
-        expect_script(store, round);
-        CHECK_EQ_INT(eng_pin_count(store), 0);
-        check_index(store);
-        run_script(store, round);
-        if (step % 3 != 0)
-            CHECK_OK(eng_store_close(store, step % 3 == 1));
-        else
-            CHECK_OK(eng_store_close(store, true));
-    }
-    printf("%u steps\n", step);
-    CHECK(step > 100);
     opening_fini(&o);
 }
