@@ -6,15 +6,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/ban.h"
 #include "engine/base/check.h"
 #include "engine/base/step.h"
 #include "engine/base/sys.h"
 #include "engine/directory.h"
 #include "engine/header.h"
+#include "engine/locks.h"
 #include "engine/process.h"
 #include "engine/recover.h"
 #include "engine/refuse.h"
 #include "engine/sync.h"
+#include "engine/tenant.h"
 #include "engine/volume.h"
 
 #define SHM_DIR "/dev/shm"
@@ -81,6 +84,8 @@ static void find_in_runtime(struct eng_store *store)
     uint8_t *base = (uint8_t *)store->rt.head;
 
     store->pins = (struct eng_pin *)(void *)(base + store->rt.head->pin_off);
+    store->tenants = (struct eng_tenant *)(void *)(base + store->rt.head->tenant_off);
+    store->bans = (struct eng_bans *)(void *)(base + store->rt.head->ban_off);
     for (uint32_t i = 0; i < store->n_stripes; i++) {
         struct eng_stripe *stripe = &store->stripes[i];
         stripe->rt = (struct eng_stripe_rt *)(void *)(base + store->rt.head->stripe_off[i]);
@@ -234,6 +239,9 @@ static gyre_err open_anew(struct eng_store *store, const struct eng_home *home,
     remove_stale_runtime(note);
     bool same_boot = is_same_boot(store, note);
     TRY(make_runtime(store, home));
+    err = eng_bans_load(store);
+    if (err != GYRE_OK)
+        return eng_refuse_io(open, err, errno, store->volume_path, "cannot read the ban table");
     TRY(open_stripes(store, open, same_boot));
     TRY(write_note(store, open));
     TRY(mark_open(store, open));
@@ -244,6 +252,24 @@ static gyre_err open_anew(struct eng_store *store, const struct eng_home *home,
     atomic_store_explicit(&store->rt.head->state, ENG_RT_OPEN, memory_order_release);
 out:
     return err;
+}
+
+/* A death inside a stripe's lock may have left a tenant's sum off by a document. The stripes are
+ * repaired first. */
+static void recount_tenants(struct eng_store *store)
+{
+    for (uint32_t i = 0; i < store->n_stripes; i++) {
+        eng_alloc_lock(&store->stripes[i]);
+        eng_alloc_unlock(&store->stripes[i]);
+    }
+    for (uint32_t t = 0; t < ENG_TENANTS; t++)
+        atomic_store_explicit(&store->tenants[t].units, 0, memory_order_relaxed);
+    for (uint32_t i = 0; i < store->n_stripes; i++) {
+        const struct eng_stripe *stripe = &store->stripes[i];
+        for (uint32_t slot = 0; slot < stripe->n_buckets * ENG_BUCKET_ENTRIES; slot++)
+            if (eng_directory_entry(stripe, slot) != 0)
+                eng_tenant_count(store, stripe->slots[slot].tenant, stripe->slots[slot].units);
+    }
 }
 
 /* Into a segment that is there. Without anybody alive the files may have been changed since, so
@@ -257,6 +283,8 @@ static gyre_err open_attached(struct eng_store *store, const struct eng_open *op
     (void)eng_processes_reap(store);
     for (uint32_t i = 0; i < store->n_stripes && !in_use; i++)
         eng_directory_distrust(&store->stripes[i]);
+    if (!in_use)
+        recount_tenants(store);
     if (atomic_load_explicit(&store->rt.head->state, memory_order_acquire) == ENG_RT_CLEAN) {
         TRY(mark_open(store, open));
         atomic_store_explicit(&store->rt.head->state, ENG_RT_OPEN, memory_order_release);

@@ -3,12 +3,16 @@
 #include "engine/base/broken.h"
 #include "engine/base/check.h"
 #include "engine/base/step.h"
+#include "engine/base/sys.h"
 #include "engine/directory.h"
+#include "engine/expiry.h"
 #include "engine/locks.h"
 #include "engine/log.h"
 #include "engine/pages.h"
 #include "engine/pin.h"
+#include "engine/pool.h"
 #include "engine/runs.h"
+#include "engine/slot.h"
 
 /* Why bytes that a reader holds are never handed out: a step
  *   1. marks, under the alloc lock, the pages of all reservations, and of pins as they are seen
@@ -33,7 +37,8 @@ struct batch {
     uint64_t covered;            /* documents looked at end here or before */
     uint64_t end;                /* once known: no document lies across it */
     uint32_t documents;
-    uint64_t evicted, evicted_units, hops;
+    uint64_t evicted, evicted_units, hops, expired;
+    uint32_t now; /* Unix seconds */
     uint64_t
         settled_pages; /* busy, and waiting will not change it: slabs, documents that never leave */
     struct eng_pages pages;
@@ -62,13 +67,18 @@ static void mark_reservations_locked(struct batch *batch)
 }
 
 /* A document whose first page stays anyway gains nothing by leaving: pages are what is reused. */
-static bool stays(const struct batch *batch, const struct eng_slot *slot, uint64_t entry)
+static bool stays(struct batch *batch, uint32_t slot, uint64_t entry)
 {
-    const struct eng_pool_row *pool =
-        &batch->stripe->store->super.pools[slot->pool % ENG_MAX_POOLS];
+    const struct eng_stripe *stripe = batch->stripe;
     uint64_t page = (eng_entry_offset(entry) - batch->start) / ENG_PAGE_UNITS;
-    return (pool->flags & ENG_POOL_NEVER_EVICT) != 0 || eng_entry_keep(entry) ||
-           eng_pages_busy(&batch->pages, page);
+    if (eng_pages_busy(&batch->pages, page))
+        return true;
+    if (!eng_pool_never_evicts(stripe->store, eng_slot_pool(&stripe->slots[slot])) &&
+        !eng_entry_keep(entry))
+        return false;
+    bool spent = eng_spent_locked(stripe, slot, entry, batch->now);
+    batch->expired += spent;
+    return !spent;
 }
 
 static void decide_locked(struct batch *batch, uint32_t slot)
@@ -82,7 +92,7 @@ static void decide_locked(struct batch *batch, uint32_t slot)
         end = batch->segment_end;
     if (end > batch->covered)
         batch->covered = end;
-    if (stays(batch, record, entry)) {
+    if (stays(batch, slot, entry)) {
         batch->settled_pages += eng_pages_mark(&batch->pages, eng_entry_offset(entry), end);
         batch->hops++;
         return;
@@ -189,6 +199,8 @@ static void begin_locked(struct batch *batch, struct eng_stripe *stripe, struct 
     batch->segment_end = (ring->hand_segment + UINT64_C(1)) * stripe->segment_units;
     batch->documents = 0;
     batch->evicted = batch->evicted_units = batch->hops = batch->settled_pages = 0;
+    batch->expired = 0;
+    batch->now = eng_clock_real_s();
     eng_pages_init(&batch->pages, batch->start, batch->segment_end);
 }
 
@@ -198,6 +210,8 @@ static void count(struct eng_store *store, const struct batch *batch)
         ENG_COUNT(store, evictions, batch->evicted);
         ENG_COUNT(store, evicted_bytes, batch->evicted_units << ENG_UNIT_SHIFT);
     }
+    if (batch->expired > 0)
+        ENG_COUNT(store, expirations, batch->expired);
     if (batch->hops > 0)
         ENG_COUNT(store, hops, batch->hops);
 }

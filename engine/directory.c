@@ -169,6 +169,7 @@ static void store_entry(struct eng_stripe *stripe, uint32_t slot, uint64_t entry
 /* While the record in a slot may be that of the entry before or after. */
 static void slot_begin(struct eng_stripe *stripe, uint32_t slot)
 {
+    stripe->rt->slot_counted = load_entry(stripe, slot) != 0;
     stripe->rt->slot_in_flight = (uint64_t)slot + 1;
     atomic_signal_fence(memory_order_seq_cst); /* a death is seen in program order */
 }
@@ -313,8 +314,10 @@ bool eng_directory_remove_locked(struct eng_stripe *stripe, uint32_t slot, uint6
 {
     if (load_entry(stripe, slot) != old)
         return false;
+    slot_begin(stripe, slot);
     eng_slot_unlist_locked(stripe, slot, old);
     store_entry(stripe, slot, 0, 0);
+    slot_end(stripe);
     return true;
 }
 

@@ -2,7 +2,11 @@
 
 #include "engine/base/bits.h"
 #include "engine/base/check.h"
+#include "engine/base/io.h"
+#include "engine/doc.h"
+#include "engine/pool.h"
 #include "engine/slot.h"
+#include "engine/tenant.h"
 
 /* A holder of the alloc lock died somewhere between two stores. The directory itself is whole, word
  * by word; what may be wrong is one odd version, one entry that lies in both of its buckets, lists,
@@ -34,29 +38,43 @@ static bool listed_already(const struct eng_stripe *stripe, uint64_t entry)
     return false;
 }
 
-/* Of the slot that was at work neither length nor owner is certain. It gets the length that its
- * size class allows at most, which is never too short (the hand copes with documents that seem to
- * overlap), and the pool of its segment. */
-static struct eng_slot doubtful_record(const struct eng_stripe *stripe, uint64_t entry)
+/* Of the slot that was at work neither length nor owner is certain: the document's own header says
+ * both. Where it cannot be read, the length is what the size class allows at most, which is never
+ * too short (the hand copes with documents that seem to overlap), and the pool that of its
+ * segment. */
+static struct eng_slot record_of(const struct eng_stripe *stripe, uint64_t entry)
 {
     uint64_t offset = eng_entry_offset(entry);
     uint64_t bound = eng_entry_units_bound(entry);
     uint64_t in_segment = stripe->segment_units - offset % stripe->segment_units;
+    uint64_t room = bound < in_segment ? bound : in_segment;
+    struct eng_doc doc;
+    if (eng_pread(stripe->fd, &doc, sizeof doc, ENG_DATA_START + (offset << ENG_UNIT_SHIFT)) ==
+            GYRE_OK &&
+        eng_doc_check(&doc, stripe->crc_seed, offset, room) == GYRE_OK)
+        return eng_slot_of_doc(&doc, eng_doc_extent_units(&doc));
+    uint8_t pool = eng_pool_of_ring(stripe->rt->segments[offset / stripe->segment_units].pool);
     return (struct eng_slot){
-        .units = (uint32_t)(bound < in_segment ? bound : in_segment),
-        .pool = stripe->rt->segments[offset / stripe->segment_units].pool,
+        .units = (uint32_t)room,
+        .class_ = eng_class_of(pool, eng_pool_epoch(stripe->store, pool), true),
     };
 }
 
+/* Tenants are counted over all stripes, so not from zero: what the slot counted for is taken away
+ * before it is counted again. */
 static void relist(struct eng_stripe *stripe, uint32_t slot)
 {
     uint64_t entry = eng_directory_entry(stripe, slot);
+    bool at_work = stripe->rt->slot_in_flight == (uint64_t)slot + 1;
+    bool counted = at_work ? stripe->rt->slot_counted != 0 : entry != 0;
+    bool twice = entry != 0 && listed_already(stripe, entry);
+    struct eng_slot record = stripe->slots[slot];
+    if (counted && !twice)
+        eng_tenant_count(stripe->store, record.tenant, -(uint64_t)record.units);
     if (entry == 0)
         return;
-    struct eng_slot record = stripe->slots[slot];
-    if (stripe->rt->slot_in_flight == (uint64_t)slot + 1)
-        record = doubtful_record(stripe, entry);
-    bool twice = listed_already(stripe, entry);
+    if (at_work)
+        record = record_of(stripe, entry);
     eng_slot_list_locked(stripe, slot, entry, &record);
     if (twice)
         (void)eng_directory_remove_locked(stripe, slot, entry);
@@ -69,6 +87,10 @@ void eng_directory_repair_locked(struct eng_stripe *stripe)
         atomic_store_explicit(&stripe->granules[g], ENG_NO_SLOT, memory_order_relaxed);
     atomic_store_explicit(&stripe->rt->live_units, 0, memory_order_relaxed);
     atomic_store_explicit(&stripe->rt->documents, 0, memory_order_relaxed);
+    for (uint32_t pool = 0; pool < ENG_MAX_POOLS; pool++) {
+        atomic_store_explicit(&stripe->rt->pool_units[pool], 0, memory_order_relaxed);
+        atomic_store_explicit(&stripe->rt->kept_units[pool], 0, memory_order_relaxed);
+    }
     for (uint32_t slot = 0; slot < stripe->n_buckets * ENG_BUCKET_ENTRIES; slot++)
         relist(stripe, slot);
     stripe->rt->slot_in_flight = 0;

@@ -8,7 +8,7 @@
 #include "engine/place_doc.h"
 
 /* Enters finished parts into the directory; their extents stay reserved, so nothing can evict them
- * yet. All or none. NO_SPACE. */
+ * yet. All or none. NO_SPACE, QUOTA. */
 GYRE_MUST_USE gyre_err eng_parts_publish(struct eng_store *store, struct eng_part *parts, size_t n);
 /* Takes them out again; they are the caller's as before. */
 void eng_parts_withdraw(struct eng_store *store, const struct eng_part *parts, size_t n);

@@ -7,7 +7,9 @@
 #include "engine/base/check.h"
 #include "engine/locks.h"
 #include "engine/log.h"
+#include "engine/pool.h"
 #include "engine/recover_internal.h"
+#include "engine/slot.h"
 
 #define SERIAL_GAP (UINT64_C(1) << 20)
 #define BUCKETS_PER_REPORT (UINT32_C(1) << 20)
@@ -55,9 +57,10 @@ static void adopt_entry(struct eng_recovering *r, uint32_t slot, uint64_t entry)
     uint64_t offset = eng_entry_offset(entry);
     uint64_t room = stripe->segment_units - offset % stripe->segment_units;
     uint64_t bound = eng_entry_units_bound(entry);
+    uint8_t pool = eng_pool_of_ring(stripe->rt->segments[eng_segment_of(stripe, offset)].pool);
     const struct eng_slot record = {
         .units = (uint32_t)(bound < room ? bound : room),
-        .pool = stripe->rt->segments[eng_segment_of(stripe, offset)].pool,
+        .class_ = eng_class_of(pool, eng_pool_epoch(stripe->store, pool), true),
     };
 
     eng_directory_adopt_locked(stripe, slot, &record);
@@ -139,12 +142,15 @@ static void blur_announced(struct eng_recovering *r)
             rt->segments[i].blurred = 1;
 }
 
-/* Entries whose kept documents would suffer from a wrong length, and those that may be newer than
- * the header. */
+/* Entries whose kept documents would suffer from a wrong length, those that may be newer than the
+ * header, and all where bytes are counted by tenant. */
 static bool needs_headers(const struct eng_recovering *r, uint32_t segment)
 {
     const struct eng_segment_row *row = &r->stripe->rt->segments[segment];
 
+    if ((r->stripe->store->super.feature_compat & ENG_COMPAT_TENANTS) != 0 &&
+        row->state == ENG_SEGMENT_RING)
+        return true;
     return r->seen[segment].announced ||
            (row->state == ENG_SEGMENT_RING &&
             (r->stripe->store->super.pools[row->pool].flags & ENG_POOL_NEVER_EVICT) != 0);

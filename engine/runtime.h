@@ -8,8 +8,8 @@
  *
  * Owns:    the mapping, from eng_runtime_create or _attach to eng_runtime_close.
  * Threads: fields carry keys: [c] const after open, [a] atomic, [w] written under the stripe's
- * alloc lock, [k] under its clean lock. Blocks:  creation reserves the pages, so that no later
- * touch can fail.
+ * alloc lock, [k] under its clean lock, [f] under facts_lock. Blocks:  creation reserves the pages,
+ * so that no later touch can fail.
  */
 #pragma once
 
@@ -19,6 +19,7 @@
 
 #include "engine/base/gyre_err.h"
 #include "engine/base/mutex.h"
+#include "engine/counters.h"
 #include "engine/format.h"
 
 #define ENG_RT_VERSION 2
@@ -28,32 +29,8 @@
 #define ENG_RESERVATIONS 4096 /* extents being written, per stripe */
 #define ENG_GRANULE (16u << 10)
 #define ENG_NO_SLOT UINT32_MAX
-#define ENG_COUNTER_SHARDS 8
-
-/* X(name) for each counter kept per process and thread shard. */
-#define ENG_COUNTERS(X)  \
-    X(hits)              \
-    X(misses)            \
-    X(puts)              \
-    X(put_bytes)         \
-    X(deletes)           \
-    X(evictions)         \
-    X(evicted_bytes)     \
-    X(displacements)     \
-    X(expirations)       \
-    X(checksum_failures) \
-    X(tag_collisions)    \
-    X(lookup_retries)    \
-    X(laps)              \
-    X(hops)              \
-    X(syncs)             \
-    X(recovered_documents)
-
-struct eng_counters {
-#define X(name) _Atomic uint64_t name;
-    _Alignas(64) ENG_COUNTERS(X)
-#undef X
-};
+#define ENG_TENANTS 16384 /* tenants are numbered below */
+#define ENG_BANS 1024
 
 /* A process that has the store open. Counters outlive it: totals are sums over all slots. */
 struct eng_process {
@@ -79,7 +56,7 @@ struct eng_slot {
     uint32_t next;   /* [w] next slot whose document starts in the same granule; ENG_NO_SLOT ends */
     uint16_t tenant; /* [w] */
     uint8_t retention; /* [w] */
-    uint8_t pool;      /* [w] */
+    uint8_t class_;    /* [w] pool and more: engine/slot.h */
 };
 
 /* Bytes of a stripe's segment area, both in ENG_UNIT. */
@@ -119,11 +96,14 @@ struct eng_stripe_rt {
     _Atomic uint64_t live_units; /* [w], read by anyone */
     _Atomic uint64_t documents;
     _Atomic uint64_t reserved_units;
-    uint64_t written_units; /* [w] since the last sync */
+    _Atomic uint64_t pool_units[ENG_MAX_POOLS]; /* [w], as live_units, by the documents' pools */
+    _Atomic uint64_t kept_units[ENG_MAX_POOLS]; /* [w] of these, with the keep bit */
+    uint64_t written_units;                     /* [w] since the last sync */
     uint64_t
         bucket_in_flight;    /* [w] bucket + 1 while its version is odd: what a successor repairs */
     uint64_t slot_in_flight; /* [w] slot + 1 while its record may belong to the entry before
                                 or after */
+    uint32_t slot_counted;   /* [w] that slot's record is part of the totals */
     uint64_t data_dev, data_ino;  /* [c] the data file */
     uint64_t header_generation;   /* [w] of the newest header */
     uint64_t serial_synced;       /* [w] as in that header */
@@ -136,6 +116,28 @@ struct eng_stripe_rt {
     struct eng_ring rings[ENG_MAX_POOLS]; /* by pool; kind M only until a policy splits them */
     struct eng_reservation reservations[ENG_RESERVATIONS];
     struct eng_segment_row segments[ENG_MAX_SEGMENTS]; /* [w] working copy of the table */
+};
+
+/* What a tenant's documents take in all stripes and pools, and what they may. */
+struct eng_tenant {
+    _Atomic uint64_t units;
+    _Atomic uint64_t quota_units; /* 0: no bound */
+};
+
+/* One row of the ban table, as in struct eng_ban_row. */
+struct eng_ban {
+    _Atomic uint64_t hash, time_ms;
+    _Atomic uint32_t kind, pool;
+};
+
+/* The ban table and an index by hash. [f] written under facts_lock. */
+struct eng_bans {
+    _Atomic uint32_t n;            /* [f] rows from here on are unused; 0: nothing is banned */
+    _Atomic uint32_t version;      /* [f] odd while rows move */
+    _Atomic uint64_t newest_ticks; /* [f] of all bans */
+    _Atomic uint64_t stored_ticks; /* [a] newest time given to a document */
+    struct eng_ban rows[ENG_BANS];
+    _Atomic uint16_t index[2 * ENG_BANS]; /* row + 1; open addressing */
 };
 
 /*   MAKING -> OPEN [the opener that made it] -> CLEAN [the last to close] -> OPEN [who attaches] */
@@ -151,13 +153,18 @@ struct eng_runtime_head {
     uint64_t bytes;
     uint64_t layout; /* [c] sizes of the structures above: other builds do not attach */
     uint64_t process_off, pin_off;
-    struct eng_mutex table_lock;    /* process slots */
-    struct eng_mutex leader_lock;   /* maintenance, for a pass */
-    _Atomic uint32_t state;         /* [a] enum eng_rt_state */
-    _Atomic uint32_t meta_used;     /* [a] 1: the meta pool may hold something */
-    _Atomic uint64_t pass_begun_ns; /* [a] of the last maintenance pass */
-    _Atomic uint64_t synced_ns;     /* [a] when all stripes were last synced */
-    _Atomic uint32_t pins_high;     /* [a] pins from here on were never taken; only grows */
+    uint64_t tenant_off;                        /* struct eng_tenant[ENG_TENANTS] */
+    uint64_t ban_off;                           /* struct eng_bans */
+    struct eng_mutex facts_lock;                /* superblock and ban table */
+    _Atomic uint64_t pool_epoch[ENG_MAX_POOLS]; /* [f] as in the superblock */
+    _Atomic uint32_t features;                  /* [f] feature_compat of the superblock */
+    struct eng_mutex table_lock;                /* process slots */
+    struct eng_mutex leader_lock;               /* maintenance, for a pass */
+    _Atomic uint32_t state;                     /* [a] enum eng_rt_state */
+    _Atomic uint32_t meta_used;                 /* [a] 1: the meta pool may hold something */
+    _Atomic uint64_t pass_begun_ns;             /* [a] of the last maintenance pass */
+    _Atomic uint64_t synced_ns;                 /* [a] when all stripes were last synced */
+    _Atomic uint32_t pins_high; /* [a] pins from here on were never taken; only grows */
     uint32_t zero_;
     uint64_t stripe_off[ENG_MAX_STRIPES];  /* struct eng_stripe_rt */
     uint64_t slot_off[ENG_MAX_STRIPES];    /* struct eng_slot[n_buckets * 7] */

@@ -1,6 +1,8 @@
 #include "engine/slot.h"
 
 #include "engine/base/check.h"
+#include "engine/doc.h"
+#include "engine/tenant.h"
 
 /* Totals have one writer at a time, so a plain sum stored back is exact. Why a stale answer is
  * safe: others read them for statistics only. */
@@ -23,15 +25,37 @@ static uint32_t head_of(const _Atomic uint32_t *head)
     return atomic_load_explicit(head, memory_order_relaxed);
 }
 
-struct eng_slot eng_slot_fresh(uint16_t tenant, uint8_t retention, uint8_t pool, uint64_t units)
+struct eng_slot eng_slot_of_doc(const struct eng_doc *doc, uint64_t units)
 {
+    bool look = doc->expires != 0 || eng_doc_labels(doc) > 0;
     return (struct eng_slot){
-        .word = ENG_SLOT_VERIFIED,
         .units = (uint32_t)units,
-        .tenant = tenant,
-        .retention = retention,
-        .pool = pool,
+        .tenant = doc->tenant,
+        .retention = doc->retention,
+        .class_ = eng_class_of(doc->pool, doc->pool_epoch, look),
     };
+}
+
+struct eng_slot eng_slot_fresh(const struct eng_doc *doc, uint64_t units)
+{
+    struct eng_slot slot = eng_slot_of_doc(doc, units);
+    atomic_init(&slot.word, ENG_SLOT_VERIFIED);
+    return slot;
+}
+
+/* Adds to, or with `sign` -1 takes from, all totals that a listed document counts in. */
+static void count_locked(struct eng_stripe *stripe, uint64_t entry, const struct eng_slot *at,
+                         uint64_t sign)
+{
+    struct eng_stripe_rt *rt = stripe->rt;
+    uint8_t pool = eng_slot_pool(at);
+    uint64_t units = at->units * sign;
+    add_locked(&rt->live_units, units);
+    add_locked(&rt->documents, sign);
+    add_locked(&rt->pool_units[pool], units);
+    if (unlikely(eng_entry_keep(entry)))
+        add_locked(&rt->kept_units[pool], units);
+    eng_tenant_count(stripe->store, at->tenant, units);
 }
 
 void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry,
@@ -42,11 +66,11 @@ void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t ent
     at->units = record->units;
     at->tenant = record->tenant;
     at->retention = record->retention;
-    at->pool = record->pool;
+    at->class_ = record->class_;
     at->next = head_of(head);
     atomic_store_explicit(head, slot, memory_order_relaxed);
-    add_locked(&stripe->rt->live_units, record->units);
-    add_locked(&stripe->rt->documents, 1);
+    count_locked(stripe, entry, at, 1);
+    stripe->rt->slot_counted = 1;
 }
 
 void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry)
@@ -61,8 +85,8 @@ void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t e
         GYRE_CHECK(at != ENG_NO_SLOT);
         stripe->slots[at].next = stripe->slots[slot].next;
     }
-    add_locked(&stripe->rt->live_units, -(uint64_t)stripe->slots[slot].units);
-    add_locked(&stripe->rt->documents, -(uint64_t)1);
+    count_locked(stripe, entry, &stripe->slots[slot], UINT64_MAX);
+    stripe->rt->slot_counted = 0;
 }
 
 uint32_t eng_slot_next_word(const struct eng_slot *slot, uint32_t flags)

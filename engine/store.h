@@ -68,6 +68,8 @@ struct eng_store {
     struct eng_runtime rt;       /* [c] */
     struct eng_process *process; /* [c] this process's slot */
     struct eng_pin *pins;        /* [c] ENG_PINS of them */
+    struct eng_tenant *tenants;  /* [c] ENG_TENANTS of them, in RT */
+    struct eng_bans *bans;       /* [c] in RT */
     struct eng_stripe stripes[ENG_MAX_STRIPES];
     uint32_t n_stripes;
     uint32_t stripe_end[ENG_MAX_STRIPES]; /* [c] segments of this and the stripes before: shares of

@@ -136,6 +136,7 @@ struct srv_conn {
     h2o_mem_pool_t pool;       /* HTTP/1: its memory; empty while there is none */
     struct srv_h2 *h2;         /* HTTP/2: the frame filter */
     char *answer;              /* HTTP/1: the gate's own response */
+    char peer[46];             /* its address as text, once that was wanted; else empty */
     size_t linger_left;        /* HTTP/1: bytes that are still read and dropped before the close */
     struct srv_allowance aborts; /* requests that may still be abandoned */
 };

@@ -13,16 +13,36 @@ struct srv_pool {
     struct srv_job *head;  /* [w] next to run */
     struct srv_job **tail; /* [w] */
     size_t n_queued;       /* [w] */
+    size_t n_busy;         /* [w] */
+    uint64_t n_done;       /* [w] */
     size_t max_queued;     /* [c] */
     bool is_stopping;      /* [w] */
     size_t n_threads;      /* [c] */
     pthread_t threads[];   /* [c] */
 };
 
-/* The oldest job, or NULL once the pool stops and none is left. */
-static struct srv_job *take(struct srv_pool *pool)
+/* Of the job this worker runs. The job itself cannot say: it may be gone by then. */
+static _Thread_local bool is_detached;
+
+void srv_job_detach(void)
+{
+    is_detached = true;
+}
+
+void srv_job_finish(struct srv_job *job)
+{
+    struct srv_loop *loop = job->loop_; /* the job is its owner's again once it is posted */
+
+    srv_loop_post(loop, job);
+    srv_loop_expect(loop, -1);
+}
+
+/* The oldest job, or NULL once the pool stops and none is left. `had`: the caller has run one. */
+static struct srv_job *take(struct srv_pool *pool, bool had)
 {
     pthread_mutex_lock(&pool->lock);
+    pool->n_busy -= had;
+    pool->n_done += had;
     while (pool->head == NULL && !pool->is_stopping)
         pthread_cond_wait(&pool->wake, &pool->lock);
     struct srv_job *job = pool->head;
@@ -31,6 +51,7 @@ static struct srv_job *take(struct srv_pool *pool)
         if (pool->head == NULL)
             pool->tail = &pool->head;
         pool->n_queued--;
+        pool->n_busy++;
     }
     pthread_mutex_unlock(&pool->lock);
     return job;
@@ -39,11 +60,12 @@ static struct srv_job *take(struct srv_pool *pool)
 static void *work(void *arg)
 {
     struct srv_pool *pool = arg;
-    for (struct srv_job *job; (job = take(pool)) != NULL;) {
-        struct srv_loop *loop = job->loop_; /* the job is its owner's again once it is posted */
+    bool had = false;
+    for (struct srv_job *job; (job = take(pool, had)) != NULL; had = true) {
+        is_detached = false;
         job->run(job);
-        srv_loop_post(loop, job);
-        srv_loop_expect(loop, -1);
+        if (!is_detached)
+            srv_job_finish(job);
     }
     return NULL;
 }
@@ -106,4 +128,11 @@ bool srv_job_submit(struct srv_pool *pool, struct srv_loop *loop, struct srv_job
 void srv_job_submit_admitted(struct srv_pool *pool, struct srv_loop *loop, struct srv_job *job)
 {
     submit(pool, loop, job, SIZE_MAX);
+}
+
+void srv_pool_stats(struct srv_pool *pool, struct srv_pool_stats *stats)
+{
+    pthread_mutex_lock(&pool->lock);
+    *stats = (struct srv_pool_stats){pool->n_threads, pool->n_busy, pool->n_queued, pool->n_done};
+    pthread_mutex_unlock(&pool->lock);
 }

@@ -306,11 +306,13 @@ void srv_listen_follow(struct srv_loop *loop)
 static void stop_accepting(struct srv_loop *loop, bool with_admin)
 {
     for (struct srv_listen_slot **link = &loop->slots, *slot; (slot = *link) != NULL;) {
-        if (slot->listener->config.is_admin && !with_admin) {
+        /* Who asks after a successor has come asks about that. */
+        bool is_handed_over = slot->listener->is_handed_over;
+        if (slot->listener->config.is_admin && !with_admin && !is_handed_over) {
             link = &slot->next;
             continue;
         }
-        if (!slot->listener->is_handed_over)
+        if (!is_handed_over)
             accept_queued(slot);
         close_slot(link);
     }

@@ -67,6 +67,9 @@ static bool fill(const struct gyre_handle *handle, struct srv_str bucket, struct
     row->modified_ms = meta.modified_ms;
     row->etag_len = meta.etag.len;
     memcpy(row->etag, meta.etag.base, meta.etag.len);
+    row->owner_len = meta.owner.len <= sizeof row->owner ? meta.owner.len : 0;
+    if (row->owner_len > 0)
+        memcpy(row->owner, meta.owner.base, row->owner_len);
     return true;
 }
 

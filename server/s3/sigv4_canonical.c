@@ -227,7 +227,8 @@ static void put_value(struct gather *out, struct srv_str value)
             plain = i + 1;
         }
     }
-    put(out, value.base + plain, value.len - plain);
+    if (value.len > plain)
+        put(out, value.base + plain, value.len - plain);
 }
 
 static bool same(struct srv_str a, struct srv_str b)

@@ -149,13 +149,13 @@ def open_files(tmp):
             gs.check(f"ulimit {limit}: it starts", gs.wait_until(lambda: "try:" in (tmp / "files.log").read_text()))
             clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(150)]
             for client in clients:
-                client.settimeout(10)
+                client.settimeout(120)
                 client.sendall(b"HEAD /none HTTP/1.1\r\nHost: x\r\n\r\n")
             gs.check(f"ulimit {limit}: 150 clients are answered", all(client.recv(12) == b"HTTP/1.1 404" for client in clients))
             for client in clients:
                 client.close()
             process.terminate()
-            gs.check_eq(f"ulimit {limit}: it stops", process.wait(30), 0)
+            gs.check_eq(f"ulimit {limit}: it stops", process.wait(120), 0)
         finally:
             process.kill()
             process.wait()
