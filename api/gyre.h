@@ -213,6 +213,16 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_handle_piece(const struct gyre_handle *hand
  * block. Never blocks. */
 GYRE_API bool gyre_resident(const struct gyre_handle *handle, uint64_t offset, uint64_t len);
 
+/* Bytes of a lent piece may turn out not to be there when they are touched: the file was cut short,
+ * or its medium fails. That is a SIGBUS, which ends the process; after this call it is a run of
+ * zeros instead. `hook` (may be NULL) is called on the thread that touched them, inside the signal
+ * handler. For the whole process, before threads; UNSUPPORTED where the system refuses. */
+GYRE_MUST_USE GYRE_API gyre_err gyre_guard_faults(void (*hook)(void));
+
+/* Whether bytes of [offset, offset+len), which lies inside the object, have turned out not to be
+ * there: what was read of them is worthless. Never blocks. */
+GYRE_API bool gyre_faulted(const struct gyre_handle *handle, uint64_t offset, uint64_t len);
+
 /* Brings [offset, offset+len) into memory and verifies what of it is not verified yet. DAMAGED: the
  * bytes are not what was stored; the object is dropped and the caller must not send them. IO,
  * RANGE, STATE. Blocks for the disk. */

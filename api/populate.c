@@ -125,7 +125,7 @@ gyre_err gyre_populate(struct gyre_handle *handle, uint64_t offset, uint64_t len
     if (err != GYRE_OK || len == 0)
         return err;
     if (handle->n_parts == 0)
-        return eng_populate(&handle->doc, offset, len);
+        return dropped_if_damaged(handle, eng_populate(&handle->doc, offset, len));
     for (uint32_t i = api_part_at(handle, offset); len > 0; i++) {
         struct api_part *part = &handle->parts[i];
         uint64_t off = offset - part->start;

@@ -7,6 +7,7 @@
 #include "engine/base/check.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/io.h"
+#include "engine/fault.h"
 #include "engine/resident.h"
 
 enum { COPY_BYTES = 64 << 10 };
@@ -29,7 +30,8 @@ static bool inside(const struct eng_ref *ref, uint64_t off, uint64_t len)
 
 bool eng_resident(const struct eng_ref *ref, uint64_t off, uint64_t len)
 {
-    return inside(ref, off, len) && (len == 0 || eng_memory_resident(ref->body + off, len));
+    return inside(ref, off, len) && (len == 0 || (!eng_fault_hit(ref->body + off, len) &&
+                                                  eng_memory_resident(ref->body + off, len)));
 }
 
 /* Kernels before 5.14 cannot populate: reading the bytes leaves them in the page cache too. */
@@ -53,12 +55,15 @@ gyre_err eng_populate(const struct eng_ref *ref, uint64_t off, uint64_t len)
         return GYRE_RANGE;
     struct stretch stretch = whole_pages(ref->body + off, len);
     int rc;
+    if (eng_fault_hit(ref->body + off, len))
+        return GYRE_DAMAGED;
     do
         rc = madvise((void *)stretch.start, stretch.end - stretch.start, MADV_POPULATE_READ);
     while (rc != 0 && (errno == EINTR || errno == EAGAIN));
     if (rc == 0)
         return GYRE_OK;
-    return errno == EINVAL ? read_through(ref, off, len) : GYRE_IO;
+    /* EFAULT: touching it would be a SIGBUS. */
+    return errno == EINVAL ? read_through(ref, off, len) : errno == EFAULT ? GYRE_DAMAGED : GYRE_IO;
 }
 
 static bool chunk_holds(const struct eng_ref *ref, uint64_t chunk)

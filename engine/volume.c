@@ -11,6 +11,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/io.h"
+#include "engine/fault.h"
 #include "engine/geometry.h"
 #include "engine/header.h"
 #include "engine/refuse.h"
@@ -266,6 +267,7 @@ static gyre_err map_data(struct eng_store *store, const struct eng_open *open, u
         return eng_refuse_io(open, eng_err_of_errno(errno), errno, stripe->path,
                              "cannot map the file");
     stripe->data = base;
+    eng_fault_watch(base, stripe->area_bytes, stripe->fd, ENG_DATA_START);
     return GYRE_OK;
 }
 
@@ -329,6 +331,7 @@ void eng_volume_close(struct eng_store *store)
 {
     for (uint32_t i = 0; i < store->n_stripes; i++) {
         struct eng_stripe *stripe = &store->stripes[i];
+        eng_fault_unwatch(stripe->data);
         if (stripe->data != NULL)
             munmap((void *)(uintptr_t)stripe->data, stripe->area_bytes);
         stripe->data = NULL;

@@ -12,6 +12,7 @@
 
 #include "server/access_log.h"
 #include "server/commands.h"
+#include "server/fault.h"
 #include "server/job.h"
 #include "server/log.h"
 #include "server/notify.h"
@@ -53,6 +54,7 @@ void srv_server_front_config(const struct srv_server *server, const struct srv_o
         listeners[i] = (struct srv_listener_config){.address = options->listen[i].host,
                                                     .port = options->listen[i].port,
                                                     .is_tls = options->listen[i].is_tls,
+                                                    .limits = options->listen[i].limits,
                                                     .handler = &server->s3_handler};
     srv_front_config_init(config);
     config->listeners = listeners;
@@ -63,7 +65,9 @@ void srv_server_front_config(const struct srv_server *server, const struct srv_o
     config->tls_key_path = options->tls_key;
     config->tls_self_signed = options->tls_self_signed;
     config->max_connections = (unsigned)options->max_connections;
+    config->max_connections_per_address = (unsigned)options->address_connections;
     config->buffer_budget_bytes = options->buffer_budget;
+    config->buffer_share_bytes = options->address_buffers;
     config->head_timeout_ms = options->head_timeout;
     config->idle_timeout_ms = options->idle_timeout;
     config->body_timeout_ms = options->body_timeout;
@@ -376,6 +380,9 @@ int srv_command_serve(const struct srv_options *options)
                                 .successor_fd = -1,
                                 .watch_fd = -1};
     srv_process_init();
+    if (!srv_fault_guard())
+        srv_log(SRV_LOG_WARN,
+                "a data file that is cut short will end the process: no SIGBUS handler");
     /* Until they are handled: a log that is rotated must not end a server that starts. */
     signal(SIGHUP, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);

@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/cidr.h"
 #include "server/exchange.h"
+#include "server/limits.h"
 
 struct srv_access_log;
 struct srv_buf_pool;
@@ -31,13 +31,6 @@ struct srv_latency_total;
 
 /* HTTP/2 body bytes that one connection may have sent and no handler has taken yet. */
 #define SRV_FRONT_H2_WINDOW (4u << 20)
-
-/* Who may use a listener, and how much. */
-struct srv_listener_limits {
-    struct srv_cidr_list networks; /* who may connect; others are answered 403 */
-    uint32_t requests_per_s;       /* of one client address; beyond, 503. 0: any number */
-    uint32_t requests_burst;       /* at once; 0: as many as in a second */
-};
 
 /* An address to listen on, and who answers there. */
 struct srv_listener_config {

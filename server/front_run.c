@@ -105,6 +105,10 @@ void srv_front_start(struct srv_front *front)
     atomic_store_explicit(&front->n_running, front->n_loops, memory_order_relaxed);
     /* Signals are for the thread that waits for them. */
     sigfillset(&all);
+    /* A fault is the thread's own, and a blocked one ends the process. */
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     for (unsigned i = 0; i < front->n_loops; i++) {
         struct runner *runner = malloc(sizeof *runner);

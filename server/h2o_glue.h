@@ -118,6 +118,7 @@ struct srv_conn {
     struct srv_conn *after_next;
     bool is_queued_after;
     int refusal;       /* status all requests are answered with before the connection closes; 0 */
+    bool is_refused;   /* from the beginning, and not one of those the limit counts */
     bool is_ending;    /* it has been asked to end, and begun to wait for that */
     bool is_condemned; /* too many aborted requests: nothing more is accepted */
     bool is_tls;

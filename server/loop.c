@@ -9,6 +9,7 @@
 #include "server/check.h"
 #include "server/conn.h"
 #include "server/exchange_run.h"
+#include "server/fault.h"
 #include "server/linger.h"
 
 enum {
@@ -235,6 +236,7 @@ static void run_after(struct srv_loop *loop)
     struct srv_conn *conn = loop->after;
     loop->after = NULL;
     loop->must_not_sleep = false;
+    srv_fault_taken(); /* nobody has sent what it was about */
     while (conn != NULL) {
         struct srv_conn *next = conn->after_next;
         conn->is_queued_after = false;

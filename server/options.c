@@ -190,6 +190,8 @@ static bool check_least(const struct srv_options *options, char *error_out)
         {"--size", options->size != 0 ? options->size : UINT64_MAX, GYRE_SIZE_MIN,
          "a store has at least 64M"},
         {"--buffer-budget", options->buffer_budget, 1 << 20, "give at least 1M"},
+        {"--address-buffers", options->address_buffers != 0 ? options->address_buffers : UINT64_MAX,
+         1 << 20, "give at least 1M"},
         {"--head-timeout", options->head_timeout, 1, "give more than 0, such as 10s"},
         {"--idle-timeout", options->idle_timeout, 1, "give more than 0, such as 60s"},
         {"--body-timeout", options->body_timeout, 1, "give more than 0, such as 30s"},

@@ -50,8 +50,10 @@ struct srv_options {
     uint64_t threads; /* 0: one for each core */
     uint64_t workers; /* 0: chosen from the cores */
     uint64_t max_connections;
-    uint64_t buffer_budget; /* bytes */
-    uint64_t head_timeout;  /* ms, as the following */
+    uint64_t address_connections; /* 0: chosen from max_connections */
+    uint64_t buffer_budget;       /* bytes */
+    uint64_t address_buffers;     /* bytes; 0: chosen from buffer_budget */
+    uint64_t head_timeout;        /* ms, as the following */
     uint64_t idle_timeout;
     uint64_t body_timeout;
     uint64_t send_timeout;

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/check.h"
 #include "server/log.h"
 #include "server/s3/names_internal.h"
 
@@ -94,6 +95,7 @@ static bool discard(struct srv_names *names)
 
 static bool open_file(struct srv_names *names)
 {
+    SRV_CHECK(names->db.db == NULL);
     if (names->is_damaged && !discard(names))
         return false;
     atomic_fetch_add_explicit(&names->generation, 1, memory_order_acq_rel);

@@ -167,7 +167,11 @@ bool srv_name_etag_unpack(const uint8_t *packed, size_t len, char etag_out[SRV_S
         return false;
     switch (packed[0]) {
     case TEXT: memcpy(etag_out, packed + 1, *len_out = len - 1); return true;
-    case HASH: *len_out = write_hex(packed + 1, etag_out); return len == 1 + HASH_BYTES;
+    case HASH:
+        if (len != 1 + HASH_BYTES)
+            return false;
+        *len_out = write_hex(packed + 1, etag_out);
+        return true;
     case HASH_OF_PARTS:
         if (len != 1 + HASH_BYTES + 2)
             return false;
