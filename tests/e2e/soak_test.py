@@ -157,10 +157,8 @@ class Plain(Client):
     def put(self, key, version, length):
         body = body_of(key, version, length)
         pieces = iter([body[:1000], body[1000:]]) if self.rng.random() < 0.3 and length > 1000 else body
-        headers = {"Transfer-Encoding": "chunked"} if pieces is not body else {}
-        if headers:
-            self.connection = self.connection or self.connect()
-        status, _ = self.ask("PUT", key, pieces, headers)
+        self.held.pop(key, None)
+        status, _ = self.ask("PUT", key, pieces)
         self.need("put", key, status, 200)
         self.held[key] = (version, length)
 
@@ -210,7 +208,7 @@ class Tls(Plain):
 
 
 class H2(Client):
-    """HTTP/2 by curl, several requests on a connection; over TLS every other time."""
+    """HTTP/2 by curl. Over TLS several requests on a connection; in clear text Debian's curl (7.88) cannot use one again."""
 
     def __init__(self, world, number):
         super().__init__(world, number)
@@ -228,8 +226,9 @@ class H2(Client):
         flags = ["--http2"] if secure else ["--http2-prior-knowledge"]
         base = f"https://127.0.0.1:{self.world.tls_port}/soak" if secure else f"http://127.0.0.1:{self.world.port}/soak"
         stored, arguments = [], []
-        for index in range(3):
+        for index in range(3 if secure else 1):
             key, version, length = self.pick()
+            self.held.pop(key, None)
             if key in [row[0] for row in stored]:
                 continue
             path = self.folder / f"up-{index}"
@@ -241,7 +240,7 @@ class H2(Client):
             raise RuntimeError(f"PUT over HTTP/2: {statuses}")
         for key, version, length in stored:
             self.held[key] = (version, length)
-        keys = self.rng.sample(sorted(self.held), min(6, len(self.held)))
+        keys = self.rng.sample(sorted(self.held), min(6 if secure else 1, len(self.held)))
         wanted = []
         for index, key in enumerate(keys):
             wanted += [f"{base}/{key}", "-o", str(self.folder / f"down-{index}")]
@@ -369,7 +368,7 @@ class World:
 def judge(world):
     counts = world.counts
     print(", ".join(f"{what} {n}" for what, n in sorted(counts.done.items())) + f"; forgotten {counts.evicted}, asked to leave {counts.closes}", flush=True)
-    gs.check_eq("problems", counts.problems[:10], [])
+    gs.check("no problem", not counts.problems, f"{len(counts.problems)}:\n" + "\n".join(counts.problems[:20]))
     for what in ("Plain put", "Plain get", "Plain range", "Plain delete", "Tls put", "Tls get", "H2 put", "H2 get tls", "Rude kill", "Rude reset"):
         gs.check(f"there was {what}", counts.done.get(what, 0) > 0)
     for pid, moments in world.quiet.items():
