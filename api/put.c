@@ -89,7 +89,7 @@ gyre_err api_put_init(struct gyre_put *put, struct gyre_store *store, const stru
     if (length != GYRE_LENGTH_UNKNOWN && length > length_limit(put))
         return GYRE_TOO_LARGE;
     if (options->pool == GYRE_POOL_META)
-        atomic_store_explicit(&store->meta_used, 1, memory_order_relaxed);
+        atomic_store_explicit(&store->engine->rt.head->meta_used, 1, memory_order_relaxed);
     return check_meta(put, options->meta_len);
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "engine/base/broken.h"
 #include "engine/base/check.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/step.h"
@@ -47,7 +48,8 @@ static bool must_not_wait(const struct search *search)
 static bool answers(const struct search *search, const struct eng_doc *doc)
 {
     const struct eng_want *want = search->want;
-    if (memcmp(doc->key, want->key, sizeof doc->key) != 0 || doc->pool != want->pool ||
+    if ((GYRE_BROKEN != GYRE_WRONG_KEY && memcmp(doc->key, want->key, sizeof doc->key) != 0) ||
+        doc->pool != want->pool ||
         doc->pool_epoch != (uint32_t)eng_pool_epoch(search->store, want->pool))
         return false;
     if (want->part)
@@ -139,15 +141,18 @@ static enum verdict pin_and_examine(struct search *search, const struct eng_cand
 {
     struct eng_ref *ref = search->ref;
     struct eng_stripe *stripe = search->seen->stripe;
+    bool reordered = GYRE_BROKEN == GYRE_NO_READER_FENCE;
+    uint64_t early = reordered ? eng_directory_entry(stripe, candidate->slot) : 0;
     GYRE_STEP("reader.pin.before");
     eng_pin_set(search->store, ref->pin, stripe, candidate->entry);
     GYRE_STEP("reader.pin.set");
     /* Acquire in eng_directory_entry pairs with C of directory.c: slot word and document go with
      * it. */
-    uint64_t entry = eng_directory_entry(stripe, candidate->slot);
+    uint64_t entry = reordered ? early : eng_directory_entry(stripe, candidate->slot);
     uint32_t word =
         atomic_load_explicit(&stripe->slots[candidate->slot].word, memory_order_relaxed);
-    if (entry != candidate->entry || ((word ^ candidate->slot_word) & ENG_SLOT_GENERATION) != 0)
+    if (entry != candidate->entry ||
+        (!reordered && ((word ^ candidate->slot_word) & ENG_SLOT_GENERATION) != 0))
         return IS_GONE;
     ref->stripe = stripe;
     ref->entry = entry;

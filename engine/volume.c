@@ -215,7 +215,7 @@ static gyre_err open_data_file(struct eng_store *store, const struct eng_home *h
 
     eng_data_name(index, name);
     if (!eng_home_find(home, name, store->super.stripes[index].data_dir, &dir)) {
-        if (!home->open->replace_lost)
+        if (!home->open->replace_lost || home->in_use)
             return eng_refuse(home->open, GYRE_DAMAGED,
                               "%s: data file %s of this store is in none of the data directories: "
                               "name its directory, put the file back, or "
@@ -242,7 +242,7 @@ static gyre_err check_dirs(const struct eng_store *store, const struct eng_home 
         eng_data_name(i, name);
         if (eng_home_find(home, name, store->super.stripes[i].data_dir, &dir))
             used[dir] = true;
-        else if (home->open->replace_lost)
+        else if (home->open->replace_lost && !home->in_use)
             used[lost_dir(store, home, i)] = true;
         else
             return GYRE_OK;
