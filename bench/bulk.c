@@ -334,32 +334,20 @@ static double lmdb_reads(const struct plan *plan, enum act act, uint8_t *buffer)
     mdb_env_close(env);
     return took;
 }
-#else
-static double lmdb_puts(const struct plan *plan, const uint8_t *body)
-{
-    (void)plan, (void)body;
-    die("lmdb", "not built in");
-}
-
-static double lmdb_reads(const struct plan *plan, enum act act, uint8_t *buffer)
-{
-    (void)plan, (void)act, (void)buffer;
-    die("lmdb", "not built in");
-}
 #endif
 
 /* ---- Rounds ---- */
 
-static double act_now(const struct plan *plan, enum peer peer, enum act act)
-{
-    uint8_t *buffer = make_body(plan->size);
-    switch (peer) {
-    case PEER_GYRE: return act == ACT_PUT ? gyre_puts(plan, buffer) : gyre_reads(plan, act, buffer);
-    case PEER_FILES:
-        return act == ACT_PUT ? files_puts(plan, buffer) : files_reads(plan, act, buffer);
-    default: return act == ACT_PUT ? lmdb_puts(plan, buffer) : lmdb_reads(plan, act, buffer);
-    }
-}
+static const struct {
+    double (*puts)(const struct plan *plan, const uint8_t *body);
+    double (*reads)(const struct plan *plan, enum act act, uint8_t *buffer);
+} peers[] = {
+    {gyre_puts, gyre_reads},
+    {files_puts, files_reads},
+#ifdef GYRE_HAVE_LMDB
+    {lmdb_puts, lmdb_reads},
+#endif
+};
 
 /* In a process of its own, which has seen nothing: GB/s. */
 static double act_apart(const struct plan *plan, enum peer peer, enum act act)
@@ -371,7 +359,9 @@ static double act_apart(const struct plan *plan, enum peer peer, enum act act)
     if (pid < 0)
         die("fork", strerror(errno));
     if (pid == 0) {
-        double took = act_now(plan, peer, act);
+        uint8_t *buffer = make_body(plan->size);
+        double took =
+            act == ACT_PUT ? peers[peer].puts(plan, buffer) : peers[peer].reads(plan, act, buffer);
         _exit(write(pipe_fds[1], &took, sizeof took) == sizeof took ? 0 : 1);
     }
     close(pipe_fds[1]);
