@@ -104,8 +104,8 @@ static uint8_t *make_body(size_t size)
 static unsigned touch(const uint8_t *bytes, size_t len)
 {
     unsigned sum = 0;
-    for (size_t i = 0; i < len; i += PAGE)
-        sum += bytes[i];
+    for (size_t i = 0; i < len; sum += bytes[i], i += PAGE)
+        ;
     return sum;
 }
 
@@ -222,7 +222,6 @@ static double files_puts(const struct plan *plan, const uint8_t *body)
     if (dir < 0 || syncfs(dir) != 0)
         die(path, strerror(errno));
     double took = now_s() - began;
-    close(dir);
     return took;
 }
 
@@ -408,7 +407,7 @@ static void run_round(const struct plan *plan, size_t round, struct figures *fig
                 drop_caches();
             figures->rate[act][peer][round] = act_apart(plan, peer, (enum act)act);
             if (isatty(STDERR_FILENO))
-                fprintf(stderr, "\r%zu KiB, round %zu: %s %s \033[K", plan->size >> 10, round + 1,
+                fprintf(stderr, "%zu KiB, round %zu: %s %s \033[K\r", plan->size >> 10, round + 1,
                         act_names[act], peer_names[peer]);
         }
     }
@@ -422,8 +421,6 @@ static int by_value(const void *a, const void *b)
 
 static void print_rows(const struct plan *plan, bool json, size_t rounds, struct figures *figures)
 {
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K");
     for (int act = 0; act < N_ACTS; act++) {
         double median[N_PEERS] = {0};
         for (int peer = 0; peer < n_peers; peer++) {
@@ -453,16 +450,13 @@ static void print_rows(const struct plan *plan, bool json, size_t rounds, struct
 
 static size_t read_sizes(const char *text, size_t sizes_out[MAX_SIZES])
 {
-    size_t n = 0;
-    for (char *end; n < MAX_SIZES; text = end + 1) {
-        sizes_out[n] = strtoul(text, &end, 10) << 10;
-        if (end == text || sizes_out[n] < PAGE)
-            die(text, "sizes are KiB, from 4, parted by commas");
-        n++;
-        if (*end == '\0')
-            break;
+    char *end = (char *)(uintptr_t)text;
+    for (size_t n = 0; n < MAX_SIZES; text = end + 1) {
+        sizes_out[n++] = strtoul(text, &end, 10) << 10;
+        if (*end == '\0' && sizes_out[n - 1] >= PAGE)
+            return n;
     }
-    return n;
+    die(text, "up to 8 sizes in KiB, from 4, parted by commas");
 }
 
 int main(int argc, char **argv)
