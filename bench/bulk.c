@@ -14,7 +14,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +123,7 @@ static struct gyre_store *gyre_begin(const struct plan *plan)
     options.sync_interval_ms = 0;
     options.segment_bytes = UINT64_C(32) << 20;
     options.average_object_bytes = plan->size < (1 << 20) ? (uint32_t)plan->size / 2 : 1 << 19;
-    struct gyre_store *store;
+    struct gyre_store *store = NULL;
     if (gyre_open(&options, &store, message, sizeof message) != GYRE_OK)
         die("gyre_open", message);
     return store;
