@@ -74,6 +74,10 @@ bool api_parts_probable(struct eng_store *store, const struct eng_ref *head);
 
 /* Whether the chunk of the part with this index is known to be what was stored. */
 bool api_chunk_checked(const struct api_part *part, uint64_t chunk);
+/* Reads the chunks [first, end) of a part into `buffer`, which is as long as they are, and proves
+ * them there; the object's bytes up to `upto` are wanted next. DAMAGED, IO. */
+GYRE_MUST_USE gyre_err api_copy_chunks(struct gyre_handle *handle, struct api_part *part,
+                                       uint64_t first, uint64_t end, void *buffer, uint64_t upto);
 /* Verifies every part not verified yet. DAMAGED, IO. */
 GYRE_MUST_USE gyre_err api_handle_verify(struct gyre_handle *handle);
 /* Index of the part that holds `offset`, which lies inside the object. */

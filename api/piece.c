@@ -130,6 +130,27 @@ static gyre_err copy_waiting(const struct span *span, void *buffer)
     return eng_fault_hit(span->ref->body + span->off, span->len) ? GYRE_IO : GYRE_OK;
 }
 
+/* Whole chunks that are not proved yet are read into the caller's buffer and proved there. False:
+ * there is none, or the buffer is too short for one. */
+static bool copy_unproved(struct gyre_handle *handle, uint64_t offset, void *buffer, size_t len,
+                          size_t *copied_out, gyre_err *err_out)
+{
+    struct api_part *part = &handle->parts[api_part_at(handle, offset)];
+    uint64_t off = offset - part->start, body_len = part->ref.doc->body_len;
+    uint64_t first = off / ENG_CHUNK, end = first;
+    uint64_t room = len < body_len - off ? len : body_len - off;
+    if (off % ENG_CHUNK != 0)
+        return false;
+    while ((end * ENG_CHUNK < off + room) && !api_chunk_checked(part, end) &&
+           ((end + 1) * ENG_CHUNK <= off + room || off + room == body_len))
+        end++;
+    if (end == first)
+        return false;
+    *err_out = api_copy_chunks(handle, part, first, end, buffer, offset + len);
+    *copied_out = (end * ENG_CHUNK < body_len ? end * ENG_CHUNK : body_len) - off;
+    return true;
+}
+
 /* One step of gyre_copy: up to the end of a span. */
 static gyre_err copy_span(struct gyre_handle *handle, uint64_t offset, void *buffer, size_t len,
                           bool nowait, size_t *copied_out)
@@ -137,6 +158,8 @@ static gyre_err copy_span(struct gyre_handle *handle, uint64_t offset, void *buf
     struct span span;
     gyre_err err = span_at(handle, offset, &span);
     if (err == GYRE_WOULD_BLOCK && !nowait) {
+        if (copy_unproved(handle, offset, buffer, len, copied_out, &err))
+            return err;
         const struct api_part *part = &handle->parts[api_part_at(handle, offset)];
         uint64_t left = part->start + part->ref.doc->body_len - offset;
         err = gyre_populate(handle, offset, len < left ? len : left);

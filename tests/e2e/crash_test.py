@@ -176,8 +176,8 @@ def main():
     restart_keeps_everything()
     two_servers_share_a_store()
     signals()
-    kill_during_uploads(gs.SEED, 200 if gs.FULL else 50, "4G")
-    kill_during_uploads(gs.SEED, 200 if gs.FULL else 40, "128M", is_full=True)
+    kill_during_uploads(gs.SEED, 100 if gs.FULL else 50, "4G")
+    kill_during_uploads(gs.SEED, 100 if gs.FULL else 40, "128M", is_full=True)
     gs.finish()
 
 
