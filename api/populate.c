@@ -175,7 +175,7 @@ gyre_err api_handle_verify(struct gyre_handle *handle)
 static gyre_err check_span(const struct gyre_handle *handle, uint64_t offset, uint64_t len)
 {
     GYRE_CHECK(handle->magic == API_HANDLE_LIVE);
-    if (handle->head_only)
+    if (handle->head_only || api_is_inherited(handle->store, handle->life))
         return GYRE_STATE;
     if (offset > handle->info.length || len > handle->info.length - offset)
         return GYRE_RANGE;
