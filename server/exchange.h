@@ -21,6 +21,7 @@
 
 #include "server/outcome.h"
 
+struct srv_conn;     /* front's own */
 struct srv_buf;      /* server/buf.h: a pooled receive buffer */
 struct srv_exchange; /* front's own */
 struct srv_loop;     /* server/loop.h: one event loop and its thread */
@@ -118,6 +119,10 @@ struct srv_loop *srv_exchange_loop(const struct srv_exchange *ex);
  * whatever reason; `ex` must not be touched from then on. Jobs still out keep the context alive:
  * the handler frees it after `gone` and the last job's `done`. */
 void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *ctx));
+/* Begins work that may go on after the exchange has ended; NULL when so much is under way for its
+ * connection that the answer is 503. srv_work_end, on the same loop, takes what this returns. */
+struct srv_conn *srv_work_begin(struct srv_exchange *ex);
+void srv_work_end(struct srv_conn *work);
 void *srv_exchange_context(const struct srv_exchange *ex);
 
 /* Notes, for metrics and access log, which of its role's operations the request is, and a result

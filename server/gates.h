@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct srv_conn;
@@ -31,5 +32,8 @@ void srv_gate_h2_stop(struct srv_exchange *ex);
 /* Bytes of a response are about to be sent: the client may answer with as many updates of its
  * window as they ask for. */
 void srv_gate_h2_sending(struct srv_conn *conn, size_t n_bytes);
+/* Whether the exchange's response has stood still since it was last asked, for want of room that
+ * only the client can give. */
+bool srv_gate_h2_is_blocked(struct srv_exchange *ex);
 /* To be called after libh2o has been given something to write. */
 void srv_gate_h2_check(struct srv_conn *conn);

@@ -9,7 +9,8 @@
 #include "server/exchange_run.h"
 #include "server/gates.h"
 
-enum { ID_DIGITS = 16 };
+/* Of one connection. Streams are at most 100; the rest may be work for some that are gone. */
+enum { ID_DIGITS = 16, WORKING_MAX = 128 };
 
 /* ---- The end of an exchange ---- */
 
@@ -266,6 +267,26 @@ const struct srv_request *srv_exchange_request(const struct srv_exchange *ex)
 struct srv_loop *srv_exchange_loop(const struct srv_exchange *ex)
 {
     return ex->loop;
+}
+
+struct srv_conn *srv_work_begin(struct srv_exchange *ex)
+{
+    struct srv_conn *conn = ex->conn;
+    if (conn->n_working == WORKING_MAX) {
+        SRV_COUNT(conn->loop, work_refused, 1);
+        return NULL;
+    }
+    conn->n_working++;
+    srv_conn_ref(conn);
+    return conn;
+}
+
+void srv_work_end(struct srv_conn *work)
+{
+    if (work == NULL)
+        return;
+    work->n_working--;
+    srv_conn_unref(work);
 }
 
 void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *ctx))

@@ -77,6 +77,15 @@ void srv_gate_h2_bind(struct srv_exchange *ex)
     ex->request.content_length = length;
 }
 
+bool srv_gate_h2_is_blocked(struct srv_exchange *ex)
+{
+    const h2o_http2_stream_t *stream = H2O_STRUCT_FROM_MEMBER(h2o_http2_stream_t, req, ex->req);
+    const h2o_http2_conn_t *h2o = ex->conn->sock->data;
+    bool stands_still = ex->req->bytes_sent == ex->sent_seen;
+    ex->sent_seen = ex->req->bytes_sent;
+    return stands_still && (stream->output_window._avail <= 0 || h2o->_write.window._avail <= 0);
+}
+
 static void make_resets_due(struct srv_conn *conn)
 {
     conn->h2->is_reset_due = true;

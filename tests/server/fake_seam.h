@@ -27,6 +27,16 @@ void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *
     ex->gone = gone;
 }
 
+struct srv_conn *srv_work_begin(struct srv_exchange *ex)
+{
+    return (struct srv_conn *)(void *)ex;
+}
+
+void srv_work_end(struct srv_conn *work)
+{
+    (void)work;
+}
+
 void *srv_exchange_context(const struct srv_exchange *ex)
 {
     return ex->ctx;
