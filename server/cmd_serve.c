@@ -68,6 +68,7 @@ void srv_server_front_config(const struct srv_server *server, const struct srv_o
     config->max_connections_per_address = (unsigned)options->address_connections;
     config->buffer_budget_bytes = options->buffer_budget;
     config->buffer_share_bytes = options->address_buffers;
+    config->handshake_timeout_ms = options->handshake_timeout;
     config->head_timeout_ms = options->head_timeout;
     config->idle_timeout_ms = options->idle_timeout;
     config->body_timeout_ms = options->body_timeout;

@@ -14,6 +14,9 @@ struct srv_exchange;
 /* Speaks HTTP/1 or HTTP/2 on a fresh connection whose first bytes are the rest. */
 void srv_gate_h1_start(struct srv_conn *conn);
 void srv_gate_h2_start(struct srv_conn *conn);
+/* The same where the filter cannot be put in place (h2_probe.h): libh2o reads by itself, and keeps
+ * bodies up to SRV_FRONT_H2_BUFFERED until they are complete. */
+void srv_gate_h2_start_buffered(struct srv_conn *conn);
 /* Closes the connection if it has no request, soon if it has begun with one. */
 void srv_gate_h1_drain(struct srv_conn *conn);
 /* Closes the connection and ends its exchange; no handler may be on the stack. */

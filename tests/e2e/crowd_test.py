@@ -72,7 +72,9 @@ def read_all(sock):
 
 
 def crowds(server):
-    idle = grows_by(server, "idle connections", IDLE, CONNECTION)
+    idle = grows_by(server, "idle connections", IDLE, CONNECTION, say=b"HEAD /crowd/none HTTP/1.1\r\nHost: a\r\n\r\n")
+    for sock in idle:
+        gs.check("it has asked before", sock.recv(4096).startswith(b"HTTP/1.1 404 "))
     readers = grows_by(server, "slow readers", READERS, CONNECTION + REQUEST, receive_bytes=4096,
                        say=b"GET /crowd/k HTTP/1.1\r\nHost: a\r\n\r\n")
     writers = grows_by(server, "slow writers", WRITERS, CONNECTION + REQUEST + UPLOAD,
