@@ -47,9 +47,9 @@ void srv_exchange_note(struct srv_exchange *ex, unsigned operation)
     CHECK(!ex->is_gone && operation < SRV_OPERATIONS_MAX);
 }
 
-void srv_exchange_note_user(struct srv_exchange *ex, const char *user)
+void srv_exchange_note_user(struct srv_exchange *ex, struct srv_str user)
 {
-    CHECK(!ex->is_gone && user != NULL);
+    CHECK(!ex->is_gone && user.base != NULL);
 }
 
 void srv_exchange_note_result(struct srv_exchange *ex, enum srv_result result)
