@@ -122,6 +122,9 @@ void srv_s3_start(void *data, struct srv_exchange *ex)
 
     srv_s3_call_init(&call, s3, ex);
     srv_exchange_note(ex, call.route.op);
-    if (srv_s3_admit(&call))
-        handlers[call.route.op](&call);
+    if (!srv_s3_admit(&call))
+        return;
+    if (call.who.is_signed)
+        srv_exchange_note_user(ex, srv_s3_who_id(&call.who));
+    handlers[call.route.op](&call);
 }
