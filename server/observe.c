@@ -71,9 +71,10 @@ static struct srv_access_bytes field(const struct srv_request *request, const ch
 }
 
 /* Not inline: most requests are not logged, and shall not make room for it. */
-__attribute__((noinline, cold)) static void log_exchange(struct srv_exchange *ex, const struct srv_role *role,
-                         const struct srv_operation *operation, enum srv_result result,
-                         uint64_t ended_ns)
+__attribute__((noinline, cold)) static void log_exchange(struct srv_exchange *ex,
+                                                         const struct srv_role *role,
+                                                         const struct srv_operation *operation,
+                                                         enum srv_result result, uint64_t ended_ns)
 {
     const struct srv_request *request = &ex->request;
     const struct srv_access_entry entry = {
