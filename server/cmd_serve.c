@@ -189,8 +189,8 @@ static bool s3_create(struct srv_server *server)
         .region = options->region,
         .access = &options->access,
         .etag = (enum srv_s3_etag)options->etag,
-        .bucket_etags = options->buckets,
-        .n_bucket_etags = options->n_buckets,
+        .bucket_rules = options->buckets,
+        .n_bucket_rules = options->n_buckets,
     };
     gyre_err err = srv_s3_create(&config, &server->s3);
     if (err != GYRE_OK)

@@ -69,7 +69,7 @@ struct srv_options {
     bool bodies;
     bool json;
 
-    struct srv_s3_bucket_etag *buckets; /* from the file */
+    struct srv_s3_bucket_rule *buckets; /* from the file */
     size_t n_buckets;
     struct srv_s3_access access; /* from the file */
     bool help;                   /* --help was asked for; nothing else was checked */

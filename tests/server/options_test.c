@@ -257,7 +257,7 @@ TEST(wrong_files_are_refused_with_file_and_line)
         {"{\"buckets\": {\"abc\": 1}}", "buckets.abc: give an object"},
         {"{\"buckets\": {\"ABC\": {}}}", "buckets.ABC: this is no bucket's name"},
         {"{\"buckets\": {\"abc\": {\"tag\": \"md5\"}}}",
-         "buckets.abc: unknown key \"tag\": did you mean \"etag\"?"},
+         "buckets.abc: unknown key \"tag\": there are \"etag\", \"index\" and \"ttl\""},
         {"{\"buckets\": {\"abc\": {\"etag\": 5}}}", "give \"md5\" or \"opaque\""},
         {"{\"buckets\": {\n\"abc\": {\"etag\": \"opake\"}}}",
          "gyre.json:2: buckets.abc: \"opake\" is not md5 or opaque"},
