@@ -29,7 +29,7 @@ static void run(const char *name, unsigned seconds, char *found_out, size_t size
 static void is_found_out(const char *name, const char *word)
 {
     char found[600];
-    run(name, 90, found, sizeof found);
+    run(name, 105, found, sizeof found);
     CHECK_MSG(strstr(found, word) != NULL, "%s: \"%s\"", name, found);
 }
 

@@ -17,6 +17,7 @@ struct torture {
     unsigned seconds;   /* at least */
     unsigned laps;      /* of the log, at least */
     unsigned processes; /* at most; two at least run at a time */
+    unsigned hold_ms;   /* a view is held for up to this */
     unsigned kill_ms;   /* between two kills */
     uint64_t seed;
     bool delays; /* threads fall asleep at steps now and then, where steps are live */

@@ -28,6 +28,7 @@ static struct torture short_or_long(const char *dir)
                                : 40,
         .laps = test_full() || !SANITIZED ? 20 : 2,
         .processes = 4,
+        .hold_ms = 500,
         .kill_ms = 1000,
         .seed = test_seed(),
         .delays = SANITIZED,

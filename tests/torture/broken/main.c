@@ -12,7 +12,8 @@ TEST(nothing_is_found)
         .dir = test_path("data"),
         .seconds = seconds != NULL ? (unsigned)strtoul(seconds, NULL, 10) : 10,
         .processes = 3,
-        .kill_ms = 1000,
+        .hold_ms = 3000,
+        .kill_ms = 5000,
         .seed = test_seed(),
         .delays = true,
     };
