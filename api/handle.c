@@ -179,6 +179,7 @@ gyre_err api_handle_open(struct gyre_store *store, const struct gyre_key *key, u
     if (unlikely(handle == NULL))
         return GYRE_NO_MEMORY;
     handle->store = store;
+    handle->life = store->life;
     gyre_err err = find_whole(handle, key, now, flags);
     if (unlikely(err == GYRE_STATE)) {
         struct eng_ref vector = handle->doc;
@@ -214,6 +215,13 @@ void api_handle_close(struct gyre_handle *handle)
     api_handle_give(handle);
 }
 
+void api_handle_forget(struct gyre_handle *handle)
+{
+    if (handle->n_parts > 1)
+        free(handle->parts);
+    api_handle_give(handle);
+}
+
 gyre_err gyre_get(struct gyre_store *store, const struct gyre_key *key, uint32_t now,
                   unsigned flags, struct gyre_handle **handle_out)
 {
@@ -246,6 +254,10 @@ void gyre_release(struct gyre_handle *handle)
     GYRE_CHECK(handle->magic == API_HANDLE_LIVE);
     struct gyre_store *store = handle->store;
     uint32_t shard = handle->shard;
+    if (unlikely(api_is_inherited(store, handle->life))) {
+        api_handle_forget(handle);
+        return;
+    }
     api_handle_close(handle);
     api_unclaim(store, shard);
 }

@@ -36,6 +36,7 @@ struct api_part {
 struct gyre_handle {
     uint32_t magic;
     uint32_t shard; /* where its claim is counted */
+    uint32_t life;  /* of the store, when it was got */
     struct gyre_store *store;
     struct gyre_info info;
     struct eng_ref doc;
@@ -77,6 +78,8 @@ static inline uint64_t api_inside_serial(const struct eng_ref *vector,
 }
 /* Chooses the first. */
 size_t api_select_first(void *data, const struct gyre_alternate *alternates, size_t n);
+/* Gives up the memory of one whose pins are its parent process's. */
+void api_handle_forget(struct gyre_handle *handle);
 /* Gives up pins and memory, not the claim. */
 void api_handle_close(struct gyre_handle *handle);
 
@@ -101,5 +104,7 @@ GYRE_MUST_USE gyre_err api_copy_chunks(struct gyre_handle *handle, struct api_pa
                                        uint64_t first, uint64_t end, void *buffer, uint64_t upto);
 /* Verifies every part not verified yet. DAMAGED, IO. */
 GYRE_MUST_USE gyre_err api_handle_verify(struct gyre_handle *handle);
+/* Has the system begin to read bytes from `offset` on, as far as there are any. */
+void api_read_ahead(const struct gyre_handle *handle, uint64_t offset, uint64_t len);
 /* Index of the part that holds `offset`, which lies inside the object. */
 uint32_t api_part_at(const struct gyre_handle *handle, uint64_t offset);

@@ -30,6 +30,7 @@ struct api_alternate {
 struct gyre_put {
     uint32_t magic;
     uint32_t shard;
+    uint32_t life; /* of the store, when it was begun */
     struct gyre_store *store;
     struct gyre_key key;
     struct eng_spec spec; /* spec.key is &key */

@@ -20,7 +20,7 @@ struct fixture {
 
 static inline void fixture_open(struct fixture *f)
 {
-    static const struct srv_s3_bucket_etag rules[] = {{"opaque", SRV_S3_ETAG_OPAQUE}};
+    static const struct srv_s3_bucket_rule rules[] = {{"opaque", SRV_S3_ETAG_OPAQUE}};
     struct gyre_data_dir dir = {.path = test_path("data"), .size_bytes = GYRE_SIZE_MIN * 2};
     struct gyre_options options;
     char message[256];
@@ -35,7 +35,7 @@ static inline void fixture_open(struct fixture *f)
     f->pool = srv_pool_create(3, f->max_queued);
     CHECK(f->pool != NULL);
     struct srv_s3_config config = {
-        .store = f->store, .pool = f->pool, .bucket_etags = rules, .n_bucket_etags = 1};
+        .store = f->store, .pool = f->pool, .bucket_rules = rules, .n_bucket_rules = 1};
     CHECK_OK(srv_s3_create(&config, &f->s3));
 }
 
