@@ -214,6 +214,7 @@ static gyre_err open_inside(struct gyre_store *store, struct eng_ref *vector,
     const uint8_t *meta = at->inside + sizeof head;
     const uint8_t *body = meta + head.meta_len;
     handle->store = store;
+    handle->life = store->life;
     handle->doc = *vector;
     handle->doc.body_file_off += (uint64_t)(body - vector->body);
     handle->doc.meta = meta;
