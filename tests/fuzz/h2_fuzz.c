@@ -72,6 +72,13 @@ static void turn(void)
     require(srv_buf_pool_used_bytes(env.bufs) <= SRV_FRONT_H2_WINDOW + (1 << 20));
 }
 
+/* What a client says; whether the server still hears it is its own affair. */
+static void say(int fd, const void *bytes, size_t n)
+{
+    ssize_t sent = n > 0 ? send(fd, bytes, n, MSG_NOSIGNAL) : 0;
+    (void)sent;
+}
+
 static void drop_output(int fd)
 {
     static char bytes[1 << 16];
@@ -96,20 +103,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     atomic_fetch_add(&env.n_conns, 1);
     h2o_socket_dont_read(sock, 1);
     conn->protocol = SRV_PROTOCOL_H2;
-    ssize_t n = write(fds[1], PREFACE, sizeof PREFACE);
+    say(fds[1], PREFACE, sizeof PREFACE);
     srv_gate_h2_start(conn);
     turn();
-    n += write(fds[1], data + 1, cut > 0 ? cut - 1 : 0);
+    say(fds[1], data + 1, cut > 0 ? cut - 1 : 0);
     turn();
     drop_output(fds[1]);
-    if (size > cut + 1)
-        n += write(fds[1], data + (cut > 0 ? cut : 1), size - (cut > 0 ? cut : 1));
+    say(fds[1], data + (cut > 0 ? cut : 1), size - (cut > 0 ? cut : 1));
     turn();
     drop_output(fds[1]);
     close(fds[1]);
     for (int i = 0; i < 100 && loop->n_conns > 0; i++)
         srv_loop_turn(loop, 0);
-    require(n > 0 && loop->n_conns == 0);
+    require(loop->n_conns == 0);
     require(srv_buf_pool_used_bytes(env.bufs) == 0);
     return 0;
 }
