@@ -155,18 +155,17 @@ static bool fails_early(struct put *put)
     return true;
 }
 
-void srv_s3_object_put(const struct srv_s3_call *call)
+static void receive(const struct srv_s3_call *call,
+                    enum srv_s3_code (*init)(struct srv_s3_put_work *work,
+                                             const struct srv_s3_call *call,
+                                             const char **message_out))
 {
-    if (srv_request_field(call->req, "x-amz-copy-source", NULL) != NULL) {
-        srv_s3_object_copy(call);
-        return;
-    }
     struct put *put = srv_s3_task_create(call, sizeof *put, fini);
     const char *message;
 
     if (put == NULL)
         return;
-    enum srv_s3_code code = srv_s3_put_work_init(&put->work, &put->task.call, &message);
+    enum srv_s3_code code = init(&put->work, &put->task.call, &message);
     if (code != SRV_S3_NONE) {
         refuse(put, code, message);
         return;
@@ -177,4 +176,25 @@ void srv_s3_object_put(const struct srv_s3_call *call)
         srv_body_read(call->ex, on_body);
     else
         feed(put, NULL, true);
+}
+
+static bool is_copy(const struct srv_s3_call *call)
+{
+    return srv_request_field(call->req, "x-amz-copy-source", NULL) != NULL;
+}
+
+void srv_s3_object_put(const struct srv_s3_call *call)
+{
+    if (is_copy(call))
+        srv_s3_object_copy(call);
+    else
+        receive(call, srv_s3_put_work_init);
+}
+
+void srv_s3_part_put(const struct srv_s3_call *call)
+{
+    if (is_copy(call))
+        srv_s3_object_copy(call);
+    else
+        receive(call, srv_s3_put_work_init_part);
 }

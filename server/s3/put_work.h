@@ -60,6 +60,10 @@ struct srv_s3_put_work {
  * `message` above; fini is due in either case. */
 enum srv_s3_code srv_s3_put_work_init(struct srv_s3_put_work *work, const struct srv_s3_call *call,
                                       const char **message_out);
+/* The same for the part of an upload that the query names. */
+enum srv_s3_code srv_s3_put_work_init_part(struct srv_s3_put_work *work,
+                                           const struct srv_s3_call *call,
+                                           const char **message_out);
 /* The same for bytes that come from somewhere else than the request's body: for the record
  * `record`, which is copied. NONE, NO_SUCH_BUCKET, SLOW_DOWN. */
 enum srv_s3_code srv_s3_put_work_init_inner(struct srv_s3_put_work *work,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/s3/attributes.h"
 #include "server/s3/base64.h"
 #include "server/s3/bucket.h"
 #include "server/s3/bucket_acl.h"
@@ -20,6 +21,8 @@
 #include "server/s3/object_look.h"
 #include "server/s3/object_put.h"
 #include "server/s3/stub.h"
+#include "server/s3/upload.h"
+#include "server/s3/upload_complete.h"
 
 static const struct srv_s3_access open_access = {.is_open = true};
 
