@@ -20,6 +20,7 @@ enum srv_s3_fact {
     SRV_S3_FACT_ACL = 2,       /* as of server/s3/acl.h */
     SRV_S3_FACT_TAGS = 3,      /* as of server/s3/tagging.h */
     SRV_S3_FACT_LIFECYCLE = 4, /* as of server/s3/lifecycle.h */
+    SRV_S3_FACT_LOCATION = 5,  /* the region that was named when it was made */
     SRV_S3_FACT_COUNT
 };
 

@@ -154,11 +154,11 @@ static void add_extras(const struct srv_s3_call *call, const struct srv_s3_meta 
     }
     if (is_range || !wants_checksum(call->req))
         return;
+    (void)srv_s3_checksum_decode(meta->checksum, &checksum);
+    const char *type = srv_s3_checksum_type(&checksum);
     if (part->n_parts > 0 && part->is_asked)
         checksum = part->checksum;
-    else
-        (void)srv_s3_checksum_decode(meta->checksum, &checksum);
-    srv_s3_head_add_checksum(&object->head, &checksum, object->checksum);
+    srv_s3_head_add_checksum(&object->head, &checksum, type, object->checksum);
 }
 
 /* The range that the request selects: a part, what Range says, or everything. */

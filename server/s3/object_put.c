@@ -44,7 +44,8 @@ static void answer_stored(struct put *put)
     put->is_answered = true;
     srv_s3_head_init(&head, &put->task.call);
     srv_s3_head_add(&head, "ETag", srv_s3_quote_etag(srv_s3_str(work->etag), etag));
-    srv_s3_head_add_checksum(&head, &work->checksum, value);
+    const char *type = work->is_part ? NULL : srv_s3_checksum_type(&work->checksum);
+    srv_s3_head_add_checksum(&head, &work->checksum, type, value);
     srv_s3_answer_empty(&put->task.call, 200, &head, 0);
 }
 

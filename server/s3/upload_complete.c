@@ -321,7 +321,7 @@ static enum srv_s3_code read_claims(struct completion *c)
             srv_base64_decode(req->fields[i].value, c->claimed.value, srv_checksum_size(checksum));
         bool has_number = memchr(req->fields[i].value.base, '-', req->fields[i].value.len) != NULL;
         if (!c->claimed.has_value && !has_number)
-            return SRV_S3_INVALID_REQUEST;
+            return SRV_S3_BAD_DIGEST;
     }
     return SRV_S3_NONE;
 }

@@ -122,7 +122,7 @@ static enum srv_s3_code check_order(const struct srv_xml_node *root)
         enum srv_s3_code code = read_number(node, &number);
         if (code != SRV_S3_NONE)
             return code;
-        if (number <= before)
+        if (number < before)
             return SRV_S3_INVALID_PART_ORDER;
         before = number;
     }
@@ -134,12 +134,14 @@ enum srv_s3_code srv_s3_upload_parts_choose(struct srv_s3_upload_parts *parts,
 {
     enum srv_s3_code code = check_order(root);
     size_t from = 0, n = 0;
-    uint64_t number;
+    uint64_t number, next;
 
     if (code != SRV_S3_NONE)
         return code;
     for (const struct srv_xml_node *node = root->child; node != NULL; node = node->next) {
         (void)read_number(node, &number);
+        if (node->next != NULL && read_number(node->next, &next) == SRV_S3_NONE && next == number)
+            continue;
         while (from < parts->n && parts->at[from].number < number)
             from++;
         if (from == parts->n || parts->at[from].number != number ||

@@ -39,8 +39,10 @@ enum srv_s3_code srv_s3_upload_parts_collect(struct gyre_store *store, const str
 /* Allowed on a zeroed one. */
 void srv_s3_upload_parts_fini(struct srv_s3_upload_parts *parts);
 
-/* Keeps those that a <CompleteMultipartUpload> lists. NONE; MALFORMED_XML: it lists none, or is no
- * such document; INVALID_PART_ORDER; INVALID_PART: one is not there, or another; ENTITY_TOO_SMALL.
+/* Keeps those that a <CompleteMultipartUpload> lists; of a number that is listed again and again
+ * the last counts, as that is the one a client sent last. NONE; MALFORMED_XML: it lists none, or is
+ * no such document; INVALID_PART_ORDER; INVALID_PART: one is not there, or another;
+ * ENTITY_TOO_SMALL.
  */
 enum srv_s3_code srv_s3_upload_parts_choose(struct srv_s3_upload_parts *parts,
                                             const struct srv_xml_node *root);

@@ -186,7 +186,8 @@ TEST(a_checksum_may_follow_in_the_trailer_of_a_framed_body)
 
 TEST(checksums_of_pieces_give_that_of_the_whole)
 {
-    static const char text[] = "123456789 and some more, so that a piece is longer than eight bytes";
+    static const char text[] =
+        "123456789 and some more, so that a piece is longer than eight bytes";
     size_t len = sizeof text - 1;
 
     for (int kind = SRV_CRC32; kind <= SRV_CRC64NVME; kind++) {
