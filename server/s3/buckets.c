@@ -51,6 +51,17 @@ static enum srv_s3_etag etag_rule(const struct srv_s3_buckets *buckets, struct s
     return buckets->etag;
 }
 
+static void note_rules(struct srv_s3_buckets *buckets, const struct srv_s3_facts *facts)
+{
+    if (facts->lifecycle != NULL)
+        atomic_store_explicit(&buckets->have_rules, true, memory_order_relaxed);
+}
+
+bool srv_s3_buckets_have_rules(const struct srv_s3_buckets *buckets)
+{
+    return atomic_load_explicit(&buckets->have_rules, memory_order_relaxed);
+}
+
 /* Takes `facts` unless it returns NULL. */
 static struct srv_s3_bucket *insert_locked(struct srv_s3_buckets *buckets, struct srv_str name,
                                            enum srv_s3_bucket_state state, int64_t created_ms,
@@ -66,6 +77,7 @@ static struct srv_s3_bucket *insert_locked(struct srv_s3_buckets *buckets, struc
     pthread_mutex_init(&bucket->key_lock, NULL);
     pthread_mutex_init(&bucket->change_lock, NULL);
     bucket->facts = facts;
+    note_rules(buckets, facts);
     bucket->was_empty = state == SRV_S3_BUCKET_CREATING;
     bucket->etag = etag_rule(buckets, name);
     bucket->created_ms = created_ms;
@@ -273,6 +285,7 @@ static enum srv_s3_code store_facts(struct srv_s3_buckets *buckets, struct srv_s
         pthread_rwlock_wrlock(&buckets->lock);
         srv_s3_facts_release(bucket->facts);
         bucket->facts = srv_s3_facts_acquire(facts);
+        note_rules(buckets, facts);
         pthread_rwlock_unlock(&buckets->lock);
     }
     srv_s3_bucket_leave(bucket, NULL);

@@ -15,6 +15,8 @@
 
 #include "server/exchange.h"
 
+struct srv_s3_lifecycle;
+
 enum srv_s3_fact {
     SRV_S3_FACT_OWNER = 1,     /* a user's name */
     SRV_S3_FACT_ACL = 2,       /* as of server/s3/acl.h */
@@ -28,6 +30,7 @@ enum { SRV_S3_FACTS_BYTES_MAX = 60 << 10 };
 
 struct srv_s3_facts {
     _Atomic uint32_t refs_;
+    struct srv_s3_lifecycle *lifecycle;   /* the rules, read; NULL: none */
     struct srv_str of[SRV_S3_FACT_COUNT]; /* base NULL: not known. [0] is not used */
     size_t len;
     uint8_t bytes[]; /* the encoded form, which `of` points into */

@@ -9,6 +9,7 @@
 #include "server/range.h"
 #include "server/s3/call.h"
 #include "server/s3/checksum.h"
+#include "server/s3/expiration.h"
 
 #define SRV_S3_USER_PREFIX "x-amz-meta-"
 
@@ -24,6 +25,7 @@ struct srv_s3_object_head {
     char modified[SRV_HTTP_DATE_LEN + 1];
     char range[SRV_CONTENT_RANGE_MAX];
     char checksum[SRV_S3_CHECKSUM_TEXT_MAX];
+    char expiration[SRV_S3_EXPIRATION_MAX];
     char n_tags[24];
     char n_parts[24];
     char user_names[SRV_S3_USER_NAMES_MAX];

@@ -39,13 +39,19 @@ static void answer_stored(struct put *put)
 {
     const struct srv_s3_put_work *work = &put->work;
     char etag[SRV_S3_ETAG_LEN_MAX + 2], value[SRV_S3_CHECKSUM_TEXT_MAX];
+    char expiration[SRV_S3_EXPIRATION_MAX];
     struct srv_s3_head head;
+    struct srv_s3_meta meta;
 
     put->is_answered = true;
     srv_s3_head_init(&head, &put->task.call);
     srv_s3_head_add(&head, "ETag", srv_s3_quote_etag(srv_s3_str(work->etag), etag));
     const char *type = work->is_part ? NULL : srv_s3_checksum_type(&work->checksum);
     srv_s3_head_add_checksum(&head, &work->checksum, type, value);
+    if (!work->is_part && srv_s3_meta_decode(work->record, work->record_len, &meta)) {
+        meta.modified_ms = work->modified_ms;
+        srv_s3_head_add_expiration(&head, &put->task.call, &meta, work->stored_bytes, expiration);
+    }
     srv_s3_answer_empty(&put->task.call, 200, &head, 0);
 }
 

@@ -407,6 +407,7 @@ static void step(struct srv_s3_put_work *work)
 {
     if ((!work->is_begun && !begin(work)) || !unframe(work))
         return;
+    work->stored_bytes += work->bytes_.iov_len;
     if (work->bytes_.iov_len > 0 &&
         !note_fault(work,
                     srv_digest_update(&work->digest, work->bytes_.iov_base, work->bytes_.iov_len)))

@@ -51,6 +51,7 @@ struct srv_s3_put_work {
     enum srv_s3_code code;              /* out: not NONE once FAILED */
     const char *message;                /* out: for `code`, or NULL for the table's; static */
     const char *condition;              /* out: the field, with PRECONDITION_FAILED */
+    uint64_t stored_bytes;              /* out */
     int64_t modified_ms;                /* in: kept, unless it is 0; out: once STORED */
     char etag[SRV_S3_ETAG_LEN_MAX + 1]; /* out: likewise, without quotes */
     struct srv_s3_checksum checksum;    /* out: likewise; NONE if there is none */
