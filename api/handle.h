@@ -35,6 +35,7 @@ struct api_part {
 struct gyre_handle {
     uint32_t magic;
     uint32_t shard; /* where its claim is counted */
+    uint32_t life;  /* of the store, when it was got */
     struct gyre_store *store;
     struct gyre_info info;
     struct eng_ref doc;
@@ -59,6 +60,8 @@ void api_handle_give(struct gyre_handle *handle);
 GYRE_MUST_USE gyre_err api_handle_open(struct gyre_store *store, const struct gyre_key *key,
                                        uint32_t now, unsigned flags,
                                        struct gyre_handle **handle_out);
+/* Gives up the memory of one whose pins are its parent process's. */
+void api_handle_forget(struct gyre_handle *handle);
 /* Gives up pins and memory, not the claim. */
 void api_handle_close(struct gyre_handle *handle);
 
@@ -77,6 +80,10 @@ bool api_parts_probable(struct eng_store *store, const struct eng_ref *head);
 
 /* Whether the chunk of the part with this index is known to be what was stored. */
 bool api_chunk_checked(const struct api_part *part, uint64_t chunk);
+/* Reads the chunks [first, end) of a part into `buffer`, which is as long as they are, and proves
+ * them there; the object's bytes up to `upto` are wanted next. DAMAGED, IO. */
+GYRE_MUST_USE gyre_err api_copy_chunks(struct gyre_handle *handle, struct api_part *part,
+                                       uint64_t first, uint64_t end, void *buffer, uint64_t upto);
 /* Verifies every part not verified yet. DAMAGED, IO. */
 GYRE_MUST_USE gyre_err api_handle_verify(struct gyre_handle *handle);
 /* Index of the part that holds `offset`, which lies inside the object. */

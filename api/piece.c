@@ -9,6 +9,8 @@
 #include "engine/base/io.h"
 #include "engine/fault.h"
 
+#include "api/store.h"
+
 /* Where the bytes from an offset on are: contiguous, proved, and all in one document. */
 struct span {
     const struct eng_ref *ref;
@@ -74,7 +76,7 @@ gyre_err gyre_handle_piece(const struct gyre_handle *handle, uint64_t offset,
     if (handle == NULL)
         return GYRE_INVALID;
     GYRE_CHECK(handle->magic == API_HANDLE_LIVE);
-    if (handle->head_only)
+    if (handle->head_only || api_is_inherited(handle->store, handle->life))
         return GYRE_STATE;
     if (offset >= handle->info.length)
         return GYRE_RANGE;
@@ -128,6 +130,27 @@ static gyre_err copy_waiting(const struct span *span, void *buffer)
     return eng_fault_hit(span->ref->body + span->off, span->len) ? GYRE_IO : GYRE_OK;
 }
 
+/* Whole chunks that are not proved yet are read into the caller's buffer and proved there. False:
+ * there is none, or the buffer is too short for one. */
+static bool copy_unproved(struct gyre_handle *handle, uint64_t offset, void *buffer, size_t len,
+                          size_t *copied_out, gyre_err *err_out)
+{
+    struct api_part *part = &handle->parts[api_part_at(handle, offset)];
+    uint64_t off = offset - part->start, body_len = part->ref.doc->body_len;
+    uint64_t first = off / ENG_CHUNK, end = first;
+    uint64_t room = len < body_len - off ? len : body_len - off;
+    if (off % ENG_CHUNK != 0)
+        return false;
+    while ((end * ENG_CHUNK < off + room) && !api_chunk_checked(part, end) &&
+           ((end + 1) * ENG_CHUNK <= off + room || off + room == body_len))
+        end++;
+    if (end == first)
+        return false;
+    *err_out = api_copy_chunks(handle, part, first, end, buffer, offset + len);
+    *copied_out = (end * ENG_CHUNK < body_len ? end * ENG_CHUNK : body_len) - off;
+    return true;
+}
+
 /* One step of gyre_copy: up to the end of a span. */
 static gyre_err copy_span(struct gyre_handle *handle, uint64_t offset, void *buffer, size_t len,
                           bool nowait, size_t *copied_out)
@@ -135,6 +158,8 @@ static gyre_err copy_span(struct gyre_handle *handle, uint64_t offset, void *buf
     struct span span;
     gyre_err err = span_at(handle, offset, &span);
     if (err == GYRE_WOULD_BLOCK && !nowait) {
+        if (copy_unproved(handle, offset, buffer, len, copied_out, &err))
+            return err;
         const struct api_part *part = &handle->parts[api_part_at(handle, offset)];
         uint64_t left = part->start + part->ref.doc->body_len - offset;
         err = gyre_populate(handle, offset, len < left ? len : left);
@@ -161,7 +186,7 @@ gyre_err gyre_copy(struct gyre_handle *handle, uint64_t offset, void *buffer, si
     if (handle == NULL || (buffer == NULL && len > 0) || (flags & ~(unsigned)GYRE_GET_NOWAIT) != 0)
         return GYRE_INVALID;
     GYRE_CHECK(handle->magic == API_HANDLE_LIVE);
-    if (handle->head_only)
+    if (handle->head_only || api_is_inherited(handle->store, handle->life))
         return GYRE_STATE;
     if (offset > handle->info.length)
         return GYRE_RANGE;

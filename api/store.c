@@ -8,7 +8,6 @@
 #include "engine/base/check.h"
 #include "engine/base/sys.h"
 #include "engine/geometry.h"
-#include "engine/locks.h"
 #include "engine/sync.h"
 #include "engine/writer.h"
 
@@ -43,19 +42,6 @@ static const char *option_fault(const struct gyre_options *options)
     if (options->async_threads > API_POOL_THREADS)
         return "more than 64 async threads were asked for";
     return NULL;
-}
-
-/* Whether an earlier process left something in the meta pool. */
-static bool meta_pool_filled(struct eng_store *engine)
-{
-    bool filled = false;
-    for (uint32_t i = 0; i < engine->n_stripes && !filled; i++) {
-        struct eng_stripe *stripe = &engine->stripes[i];
-        eng_alloc_lock(stripe);
-        filled = stripe->rt->rings[ENG_POOL_META].n_segments > 0;
-        eng_alloc_unlock(stripe);
-    }
-    return filled;
 }
 
 /* What the main pool may fill. */
@@ -113,6 +99,7 @@ gyre_err gyre_open(const struct gyre_options *options, struct gyre_store **store
     }
 
     gyre_err err = GYRE_NO_MEMORY;
+    api_fork_register();
     struct gyre_store *store = api_store_take();
     struct eng_dir *dirs = calloc(options->n_dirs, sizeof *dirs);
     struct eng_store *engine = NULL;
@@ -134,7 +121,6 @@ gyre_err gyre_open(const struct gyre_options *options, struct gyre_store **store
     message[0] = '\0';
     store->capacity_bytes = capacity(engine);
     store->object_max_bytes = eng_object_max_bytes(engine);
-    atomic_store_explicit(&store->meta_used, meta_pool_filled(engine), memory_order_relaxed);
     api_store_opened(store, engine, options->async_threads > 0 ? options->async_threads : 2);
     *store_out = store;
     return GYRE_OK;

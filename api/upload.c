@@ -34,7 +34,7 @@ static gyre_err begin(struct gyre_store *store, const struct gyre_key *key,
     gyre_err err;
     TRY(eng_random_bytes(record.id, sizeof record.id));
     memcpy(record.key, key->bytes, sizeof record.key);
-    atomic_store_explicit(&store->meta_used, 1, memory_order_relaxed);
+    atomic_store_explicit(&store->engine->rt.head->meta_used, 1, memory_order_relaxed);
     TRY(eng_upload_begin(store->engine, &record, &meta,
                          options->created != 0 ? options->created : eng_clock_real_s(),
                          options->abandon_at, now_ms(), (options->flags & GYRE_PUT_SYNC) != 0));

@@ -1,5 +1,6 @@
 #include "engine/cleaner.h"
 
+#include "engine/base/broken.h"
 #include "engine/base/check.h"
 #include "engine/base/step.h"
 #include "engine/base/sys.h"
@@ -244,7 +245,8 @@ gyre_err eng_clean_step_locked(struct eng_stripe *stripe, uint8_t pool, uint64_t
     decide_documents_locked(&batch);
     eng_alloc_unlock(stripe);
     GYRE_STEP("cleaner.step.decided");
-    mark_pins(&batch);
+    if (GYRE_BROKEN != GYRE_LATE_UNLINK)
+        mark_pins(&batch);
     step_out->moved_units = batch.end - batch.start;
     step_out->busy_units = busy_units(&batch);
     eng_alloc_lock(stripe);

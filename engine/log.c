@@ -5,6 +5,7 @@
 #include "engine/cleaner.h"
 #include "engine/keeper.h"
 #include "engine/locks.h"
+#include "engine/process.h"
 #include "engine/runs.h"
 
 /* Laps a reservation may clean while others take away what it cleaned. */
@@ -55,6 +56,22 @@ static void follow_writer_locked(const struct eng_stripe *stripe, struct eng_rin
     }
 }
 
+/* The end comes last, so that a death in between leaves a free place or a whole reservation of its
+ * owner, who is known to be dead then (a death is seen in program order). */
+static void enter_reservation_locked(struct eng_stripe *stripe, uint32_t reservation,
+                                     uint64_t start, uint64_t units, bool is_slab)
+{
+    struct eng_reservation *at = &stripe->rt->reservations[reservation];
+    at->end = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    at->process = stripe->store->process_index;
+    at->is_slab = is_slab;
+    at->start = start;
+    atomic_signal_fence(memory_order_seq_cst);
+    GYRE_STEP("log.take.half");
+    at->end = start + units;
+}
+
 gyre_err eng_log_take_locked(struct eng_stripe *stripe, uint8_t pool, uint64_t units, bool is_slab,
                              uint64_t *start_out, uint32_t *reservation_out)
 {
@@ -71,12 +88,7 @@ gyre_err eng_log_take_locked(struct eng_stripe *stripe, uint8_t pool, uint64_t u
     if (!eng_runs_take_locked(ring, units, &start, &n_older))
         return GYRE_NO_SPACE;
     follow_writer_locked(stripe, ring, start, n_older);
-    rt->reservations[reservation] = (struct eng_reservation){
-        .start = start,
-        .end = start + units,
-        .process = stripe->store->process_index,
-        .is_slab = is_slab,
-    };
+    enter_reservation_locked(stripe, reservation, start, units, is_slab);
     if (reservation == rt->reservations_high)
         rt->reservations_high++;
     set_reserved_locked(stripe, reserved_locked(stripe) + units);
@@ -119,6 +131,10 @@ static gyre_err clean_and_take(struct eng_stripe *stripe, uint8_t pool, uint64_t
         eng_alloc_unlock(stripe);
         if (err != GYRE_NO_SPACE)
             return err;
+        if (over && eng_processes_reap(stripe->store) > 0) {
+            lap = (struct lap){0}; /* the dead held what was busy */
+            continue;
+        }
         if (over)
             return lap.busy_units >= units || lap.total_units > lap.moved_units ? GYRE_BUSY
                                                                                 : GYRE_NO_SPACE;
@@ -144,6 +160,11 @@ gyre_err eng_log_reserve(struct eng_stripe *stripe, uint8_t pool, uint64_t units
     gyre_err err = eng_log_take_locked(stripe, pool, units, is_slab, start_out, reservation_out);
     bool low = ring->clean_units < eng_clean_target_units(stripe, ring) / 2;
     eng_alloc_unlock(stripe);
+    if (err == GYRE_BUSY && eng_processes_reap(stripe->store) > 0) { /* the dead held too much */
+        eng_alloc_lock(stripe);
+        err = eng_log_take_locked(stripe, pool, units, is_slab, start_out, reservation_out);
+        eng_alloc_unlock(stripe);
+    }
     if (err == GYRE_NO_SPACE) {
         eng_clean_lock(stripe);
         err = clean_and_take(stripe, pool, units, is_slab, start_out, reservation_out);
@@ -183,6 +204,8 @@ void eng_log_end_locked(struct eng_stripe *stripe, uint32_t reservation)
     GYRE_CHECK(reservation < rt->reservations_high);
     struct eng_reservation *at = &rt->reservations[reservation];
     set_reserved_locked(stripe, reserved_locked(stripe) - (at->end - at->start));
+    at->end = 0; /* first: see enter_reservation_locked */
+    atomic_signal_fence(memory_order_seq_cst);
     *at = (struct eng_reservation){0};
     while (rt->reservations_high > 0 && rt->reservations[rt->reservations_high - 1].end == 0)
         rt->reservations_high--;

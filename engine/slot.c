@@ -70,6 +70,7 @@ void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t ent
     at->next = head_of(head);
     atomic_store_explicit(head, slot, memory_order_relaxed);
     count_locked(stripe, entry, at, 1);
+    stripe->rt->slot_counted = 1;
 }
 
 void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry)
@@ -85,6 +86,7 @@ void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t e
         stripe->slots[at].next = stripe->slots[slot].next;
     }
     count_locked(stripe, entry, &stripe->slots[slot], UINT64_MAX);
+    stripe->rt->slot_counted = 0;
 }
 
 uint32_t eng_slot_next_word(const struct eng_slot *slot, uint32_t flags)

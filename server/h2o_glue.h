@@ -74,7 +74,7 @@ struct srv_loop {
     _Atomic(struct srv_job *) posted;       /* [a] newest first */
     _Atomic int n_expected;                 /* [a] completions that are still to be posted */
     _Atomic int wanted;                     /* [a] enum srv_loop_state */
-    _Atomic uint64_t turned_ms;             /* [a] monotonic; when it last looked for events */
+    _Atomic uint64_t turned_ms;             /* [a] wall clock; when it last looked for events */
     int state;                              /* [o] enum srv_loop_state, as far as acted upon */
     uint64_t drain_until_ms;                /* [o] */
     uint64_t idle_until_ms;                 /* [o] draining: then idle connections are closed */

@@ -211,13 +211,6 @@ void srv_loop_destroy(struct srv_loop *loop)
 
 /* ---- Run ---- */
 
-static uint64_t monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 void srv_loop_want(struct srv_loop *loop, enum srv_loop_state state)
 {
     int have = atomic_load_explicit(&loop->wanted, memory_order_relaxed);
@@ -284,14 +277,16 @@ static void follow_wanted(struct srv_loop *loop)
 uint64_t srv_loop_lag_ms(const struct srv_loop *loop)
 {
     uint64_t turned_ms = atomic_load_explicit(&loop->turned_ms, memory_order_relaxed);
-    uint64_t now_ms = monotonic_ms();
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     return turned_ms == 0 || turned_ms > now_ms ? 0 : now_ms - turned_ms;
 }
 
 /* One round of events. */
 static void run_round(struct srv_loop *loop, int32_t wait_ms)
 {
-    atomic_store_explicit(&loop->turned_ms, monotonic_ms(), memory_order_relaxed);
+    atomic_store_explicit(&loop->turned_ms, h2o_now(loop->ctx.loop), memory_order_relaxed);
     h2o_evloop_run(loop->ctx.loop, loop->must_not_sleep ? 0 : wait_ms);
     run_after(loop);
 }

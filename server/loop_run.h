@@ -31,8 +31,8 @@ struct srv_loop_env {
     struct st_h2o_globalconf_t *h2o;
     unsigned n_loops;
     struct srv_access_log *access_log; /* NULL: none */
-    _Atomic size_t n_conns;   /* open, all loops, without the next */
-    _Atomic size_t n_refused; /* open only to be told that they are not wanted */
+    _Atomic size_t n_conns;            /* open, all loops, without the next */
+    _Atomic size_t n_refused;          /* open only to be told that they are not wanted */
 };
 
 enum srv_loop_state {

@@ -115,10 +115,24 @@ def kill_during_uploads(seed, repetitions, size, is_full=False):
     gs.check(f"{repetitions} kills during {KEYS} uploads into {size} (seed {seed})", not bad, "; ".join(bad[:3]))
 
 
-def second_server_is_refused():
+def two_servers_share_a_store():
+    """What one stores or deletes the other sees; one is killed, the other goes on; reset is refused beside it."""
     with gs.Server(size="128M") as server:
-        other = gs.gyre("serve", "--data", server.data, "--listen", "127.0.0.1:0")
-        gs.check("a second server on the same data is refused in one line", other.returncode == 1 and "in use" in other.stderr and other.stderr.count("\n") == 1, other.stderr)
+        put_bucket(server)
+        with gs.Server(size="128M", data=server.data) as other:
+            put(server.port, 1, value(1, 1, 300000))
+            put(other.port, 2, value(2, 1, 5000))
+            here = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+            there = http.client.HTTPConnection("127.0.0.1", other.port, timeout=20)
+            gs.check("the other's object is found", get(there, 1) == (200, value(1, 1, 300000)) and get(here, 2) == (200, value(2, 1, 5000)))
+            reset = gs.gyre("serve", "--data", server.data, "--reset", "--listen", "127.0.0.1:0", limit_s=20)
+            gs.check("a reset beside it is refused in one line", reset.returncode == 1 and "in use" in reset.stderr and reset.stderr.count("\n") == 1, reset.stderr)
+            other.kill()
+            put(server.port, 3, value(3, 1, 70000))
+            gs.check("what the killed one stored is there", get(here, 2) == (200, value(2, 1, 5000)))
+        gs.check("and the survivor goes on", get(here, 3) == (200, value(3, 1, 70000)))
+        check = gs.gyre("check", "--data", server.data)
+        gs.check("the store is sound", check.returncode == 0, check.stdout + check.stderr)
 
 
 def ended(server, limit_s):
@@ -160,10 +174,10 @@ def signals():
 
 def main():
     restart_keeps_everything()
-    second_server_is_refused()
+    two_servers_share_a_store()
     signals()
-    kill_during_uploads(gs.SEED, 200 if gs.FULL else 50, "4G")
-    kill_during_uploads(gs.SEED, 200 if gs.FULL else 40, "128M", is_full=True)
+    kill_during_uploads(gs.SEED, 100 if gs.FULL else 50, "4G")
+    kill_during_uploads(gs.SEED, 100 if gs.FULL else 40, "128M", is_full=True)
     gs.finish()
 
 
