@@ -4,6 +4,7 @@
 
 #include "tests/server/fake_seam.h"
 #include "tests/server/fake_store.h"
+#include "tests/server/fake_uploads.h"
 
 bool gyre_faulted(const struct gyre_handle *handle, uint64_t offset, uint64_t len)
 {
