@@ -244,8 +244,9 @@ GYRE_API bool gyre_faulted(const struct gyre_handle *handle, uint64_t offset, ui
 GYRE_MUST_USE GYRE_API gyre_err gyre_populate(struct gyre_handle *handle, uint64_t offset,
                                               uint64_t len);
 
-/* As gyre_populate, off the calling thread; the handle must stay open and unused until `done`.
- * BUSY, CLOSED, NO_MEMORY: `done` is not called. */
+/* As gyre_populate, off the calling thread, and what follows is read ahead as far again; the disk
+ * keeps no thread waiting where the system has io_uring. The handle must stay open and unused until
+ * `done`. BUSY, CLOSED, NO_MEMORY: `done` is not called. */
 GYRE_MUST_USE GYRE_API gyre_err gyre_populate_async(struct gyre_handle *handle, uint64_t offset,
                                                     uint64_t len,
                                                     void (*done)(void *data, gyre_err err),

@@ -86,5 +86,7 @@ GYRE_MUST_USE gyre_err api_copy_chunks(struct gyre_handle *handle, struct api_pa
                                        uint64_t first, uint64_t end, void *buffer, uint64_t upto);
 /* Verifies every part not verified yet. DAMAGED, IO. */
 GYRE_MUST_USE gyre_err api_handle_verify(struct gyre_handle *handle);
+/* Has the system begin to read bytes from `offset` on, as far as there are any. */
+void api_read_ahead(const struct gyre_handle *handle, uint64_t offset, uint64_t len);
 /* Index of the part that holds `offset`, which lies inside the object. */
 uint32_t api_part_at(const struct gyre_handle *handle, uint64_t offset);
