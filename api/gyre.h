@@ -11,8 +11,9 @@
  *          one thread at a time.
  *
  * Processes: any number (256 at most) may open the same store, each by itself, and all read and
- *          write all of it. One that dies, at whatever point, costs the others nothing but a
- * moment.
+ *          write all of it. One that dies, at whatever point, costs the others a moment. One that
+ *          is stopped (SIGSTOP) keeps what its handles show; if it was stopped amid a change, calls
+ *          that need the same place answer BUSY after ten seconds.
  *
  * Fork:    a child may use the gyre_store its parent opened, and any thread of the parent may fork.
  *          The first call in the child makes it a process of its own, waiting up to ten seconds for
@@ -148,7 +149,8 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_open(const struct gyre_options *options,
  * recover. IO. */
 GYRE_MUST_USE GYRE_API gyre_err gyre_close(struct gyre_store **store, uint32_t timeout_ms);
 
-/* Makes everything committed before the call survive a power loss. IO. Blocks: for the disk. */
+/* Makes everything committed before the call survive a power loss. IO. BUSY: a process that was
+ * syncing has been stopped. Blocks: for the disk. */
 GYRE_MUST_USE GYRE_API gyre_err gyre_sync(struct gyre_store *store);
 
 /* ---- Metadata ---- */

@@ -18,7 +18,8 @@ static void add_stripe(struct eng_stripe *stripe, struct gyre_stats *stats)
                              << ENG_UNIT_SHIFT;
     stats->directory_slots += (uint64_t)stripe->n_buckets * ENG_BUCKET_ENTRIES;
     stats->segments += stripe->n_segments;
-    eng_alloc_lock(stripe);
+    if (eng_alloc_lock_bounded(stripe) != GYRE_OK)
+        return; /* a gauge less, where a process was stopped inside */
     for (uint32_t i = 0; i < stripe->n_segments; i++)
         stats->segments_free += rt->segments[i].state == ENG_SEGMENT_FREE;
     eng_alloc_unlock(stripe);

@@ -110,7 +110,11 @@ static gyre_err publish(struct publication *p)
             return err;
         GYRE_STEP("commit.publish.before");
         struct eng_displaced displaced;
-        eng_alloc_lock(p->seen.stripe);
+        err = eng_alloc_lock_bounded(p->seen.stripe);
+        if (err != GYRE_OK) {
+            eng_ref_release(&p->old);
+            return err;
+        }
         err = enter_locked(p, &displaced);
         eng_alloc_unlock(p->seen.stripe);
         if (err == GYRE_OK) {

@@ -16,16 +16,19 @@ static gyre_err write_tombstone(struct eng_stripe *stripe, uint8_t pool, const u
     return eng_placed_write(stripe, ENG_POOL_MAIN, &spec, &nothing, &nothing, placed_out);
 }
 
-/* Takes the pinned document out; false: somebody else did, or replaced it. */
-static bool unlink_document(const struct eng_ref *ref)
+/* Takes the pinned document out; *removed_out false: somebody else did, or replaced it. BUSY. */
+static gyre_err unlink_document(const struct eng_ref *ref, bool *removed_out)
 {
     struct eng_stripe *stripe = ref->stripe;
-    eng_alloc_lock(stripe);
+    *removed_out = false;
+    gyre_err err = eng_alloc_lock_bounded(stripe);
+    if (err != GYRE_OK)
+        return err;
     uint32_t slot = eng_directory_locate_locked(stripe, ref->slot, ref->entry);
-    bool removed = slot != ENG_NO_SLOT && eng_directory_remove_locked(stripe, slot, ref->entry);
+    *removed_out = slot != ENG_NO_SLOT && eng_directory_remove_locked(stripe, slot, ref->entry);
     eng_alloc_unlock(stripe);
     GYRE_STEP("delete.unlinked");
-    return removed;
+    return GYRE_OK;
 }
 
 /* A deletion in progress. */
@@ -55,7 +58,9 @@ static gyre_err remove_one(struct deletion *d)
         err = d->removed ? GYRE_NOT_FOUND : GYRE_CHANGED;
         goto out;
     }
-    if (unlink_document(&ref)) {
+    bool unlinked;
+    TRY(unlink_document(&ref, &unlinked));
+    if (unlinked) {
         eng_parts_remove(d->store, &ref, NULL, 0);
         d->removed = true;
     }

@@ -58,8 +58,8 @@ uint64_t eng_directory_entry(const struct eng_stripe *stripe, uint32_t slot)
 }
 
 /* A writer is inside: it is gone in nanoseconds unless it lost its processor, or its life. The last
- * is found out by taking its lock, which repairs what it left. */
-static void wait_for_writer(struct eng_stripe *stripe, unsigned *spins)
+ * is found out by taking its lock, which repairs what it left. False: it was stopped. */
+static bool wait_for_writer(struct eng_stripe *stripe, unsigned *spins)
 {
     ++*spins;
     if (*spins < SPINS_BEFORE_YIELD) {
@@ -67,10 +67,12 @@ static void wait_for_writer(struct eng_stripe *stripe, unsigned *spins)
     } else if (*spins < SPINS_BEFORE_YIELD + YIELDS_BEFORE_LOCK) {
         sched_yield();
     } else {
-        eng_alloc_lock(stripe);
+        if (eng_alloc_lock_bounded(stripe) != GYRE_OK)
+            return false;
         eng_alloc_unlock(stripe);
         *spins = 0;
     }
+    return true;
 }
 
 /* Appends the bucket's entries with this tag. */
@@ -113,7 +115,11 @@ void eng_directory_lookup(struct eng_stripe *stripe, const struct eng_place *pla
             }
         }
         ENG_COUNT(stripe->store, lookup_retries, 1);
-        wait_for_writer(stripe, &spins);
+        if (unlikely(!wait_for_writer(stripe, &spins))) {
+            out->n = 0;
+            out->version[0] = out->version[1] = 1; /* no look at a bucket at rest gives this */
+            return;
+        }
     }
 }
 
@@ -205,7 +211,7 @@ static uint32_t free_slot_in(const struct eng_stripe *stripe, uint32_t bucket, u
 static void move_entry(struct eng_stripe *stripe, uint32_t from, uint32_t to)
 {
     uint64_t entry = load_entry(stripe, from);
-    struct eng_slot record = stripe->slots[from];
+    struct eng_slot record = eng_slot_record(&stripe->slots[from]);
     uint32_t flags = atomic_load_explicit(&stripe->slots[from].word, memory_order_relaxed) &
                      ~ENG_SLOT_GENERATION;
     eng_slot_unlist_locked(stripe, from, entry);

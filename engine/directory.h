@@ -33,6 +33,12 @@ struct eng_candidates {
     struct eng_candidate at[ENG_CANDIDATES];
 };
 
+/* Whether nothing could be seen, because a process was stopped inside one of the buckets. */
+static inline bool eng_candidates_stalled(const struct eng_candidates *candidates)
+{
+    return (candidates->version[0] & 1) != 0;
+}
+
 /* eng_slot.word: generation 24 | verified 1 | hits 2 | spare 5. */
 #define ENG_SLOT_GENERATION UINT32_C(0xFFFFFF00)
 #define ENG_SLOT_VERIFIED UINT32_C(0x80)
@@ -50,7 +56,8 @@ struct eng_place eng_place_of_hash(const struct eng_stripe *stripe, uint64_t has
 /* The other bucket of an entry that lies in `bucket`; may be the same one. */
 uint32_t eng_bucket_other(const struct eng_stripe *stripe, uint32_t bucket, uint16_t tag);
 
-/* The entries with the place's tag, all as they stood at one moment. */
+/* The entries with the place's tag, all as they stood at one moment; none, and stalled, where a
+ * writer that was stopped is inside a bucket for too long. */
 void eng_directory_lookup(struct eng_stripe *stripe, const struct eng_place *place,
                           struct eng_candidates *out);
 /* Whether nothing in the place's buckets has changed since `seen` was looked up. */

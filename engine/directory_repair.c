@@ -68,7 +68,7 @@ static void relist(struct eng_stripe *stripe, uint32_t slot)
     bool at_work = stripe->rt->slot_in_flight == (uint64_t)slot + 1;
     bool counted = at_work ? stripe->rt->slot_counted != 0 : entry != 0;
     bool twice = entry != 0 && listed_already(stripe, entry);
-    struct eng_slot record = stripe->slots[slot];
+    struct eng_slot record = eng_slot_record(&stripe->slots[slot]);
     if (counted && !twice)
         eng_tenant_count(stripe->store, record.tenant, -(uint64_t)record.units);
     if (entry == 0)

@@ -55,13 +55,15 @@ static void clean_ahead(struct eng_stripe *stripe, uint8_t pool)
     if ((stripe->store->super.pools[pool].flags & ENG_POOL_NEVER_EVICT) != 0)
         return;
     while (moved < lap) {
-        eng_alloc_lock(stripe);
+        if (eng_alloc_lock_bounded(stripe) != GYRE_OK)
+            return;
         bool enough = ring->n_segments == 0 || ring->clean_units >= target;
         eng_alloc_unlock(stripe);
         if (enough)
             return;
         struct eng_clean_step step;
-        eng_clean_lock(stripe);
+        if (eng_clean_lock_bounded(stripe) != GYRE_OK)
+            return;
         gyre_err err = eng_clean_step_locked(stripe, pool, 2 * target, &step);
         eng_clean_unlock(stripe);
         if (err !=
@@ -73,7 +75,8 @@ static void clean_ahead(struct eng_stripe *stripe, uint8_t pool)
 
 static bool sync_is_due(struct eng_stripe *stripe)
 {
-    eng_alloc_lock(stripe);
+    if (eng_alloc_lock_bounded(stripe) != GYRE_OK)
+        return false;
     bool due = stripe->rt->written_units >= SYNC_BYTES / ENG_UNIT ||
                (stripe->rt->written_units > 0 && eng_log_horizon_low_locked(stripe));
     eng_alloc_unlock(stripe);

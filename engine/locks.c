@@ -1,6 +1,7 @@
 #include "engine/locks.h"
 
 #include "engine/base/check.h"
+#include "engine/base/sys.h"
 #include "engine/stripe_repair.h"
 
 /* A lock is never given up on, so it is never LOST: what it guards can always be put right from the
@@ -13,6 +14,34 @@ void eng_alloc_lock(struct eng_stripe *stripe)
         eng_stripe_repair_locked(stripe);
         eng_mutex_consistent(&stripe->rt->alloc_lock);
     }
+}
+
+/* Nearly always it is free, and no clock has to be read. */
+enum eng_mutex_result eng_lock_bounded(const struct eng_store *store, struct eng_mutex *mutex)
+{
+    enum eng_mutex_result result = eng_mutex_trylock(mutex);
+    if (unlikely(result == ENG_MUTEX_BUSY))
+        result = eng_mutex_lock_until(mutex, eng_clock_mono_ns() + store->lock_wait_ns);
+    GYRE_CHECK(result != ENG_MUTEX_LOST);
+    return result;
+}
+
+gyre_err eng_alloc_lock_bounded(struct eng_stripe *stripe)
+{
+    enum eng_mutex_result result = eng_lock_bounded(stripe->store, &stripe->rt->alloc_lock);
+    if (unlikely(result == ENG_MUTEX_OWNER_DEAD)) {
+        eng_stripe_repair_locked(stripe);
+        eng_mutex_consistent(&stripe->rt->alloc_lock);
+    }
+    return result == ENG_MUTEX_BUSY ? GYRE_BUSY : GYRE_OK;
+}
+
+gyre_err eng_clean_lock_bounded(struct eng_stripe *stripe)
+{
+    enum eng_mutex_result result = eng_lock_bounded(stripe->store, &stripe->rt->clean_lock);
+    if (unlikely(result == ENG_MUTEX_OWNER_DEAD))
+        eng_mutex_consistent(&stripe->rt->clean_lock);
+    return result == ENG_MUTEX_BUSY ? GYRE_BUSY : GYRE_OK;
 }
 
 void eng_alloc_unlock(struct eng_stripe *stripe)

@@ -64,7 +64,7 @@ static void enter_reservation_locked(struct eng_stripe *stripe, uint32_t reserva
     struct eng_reservation *at = &stripe->rt->reservations[reservation];
     at->end = 0;
     atomic_signal_fence(memory_order_seq_cst);
-    at->process = stripe->store->process_index;
+    atomic_store_explicit(&at->process, stripe->store->process_index, memory_order_relaxed);
     at->is_slab = is_slab;
     at->start = start;
     atomic_signal_fence(memory_order_seq_cst);
@@ -124,9 +124,10 @@ static gyre_err clean_and_take(struct eng_stripe *stripe, uint8_t pool, uint64_t
     uint64_t limit = target > 4 * units ? target : 4 * units;
     struct lap lap = {0};
     for (;;) {
-        eng_alloc_lock(stripe);
-        gyre_err err =
-            eng_log_take_locked(stripe, pool, units, is_slab, start_out, reservation_out);
+        gyre_err err = eng_alloc_lock_bounded(stripe);
+        if (err != GYRE_OK)
+            return err;
+        err = eng_log_take_locked(stripe, pool, units, is_slab, start_out, reservation_out);
         bool over = lap_over(&lap, stripe, ring);
         eng_alloc_unlock(stripe);
         if (err != GYRE_NO_SPACE)
@@ -156,20 +157,23 @@ gyre_err eng_log_reserve(struct eng_stripe *stripe, uint8_t pool, uint64_t units
     if (units > stripe->segment_units)
         return GYRE_TOO_LARGE;
     struct eng_ring *ring = eng_ring_of(stripe, pool);
-    eng_alloc_lock(stripe);
-    gyre_err err = eng_log_take_locked(stripe, pool, units, is_slab, start_out, reservation_out);
+    gyre_err err = eng_alloc_lock_bounded(stripe);
+    if (err != GYRE_OK)
+        return err;
+    err = eng_log_take_locked(stripe, pool, units, is_slab, start_out, reservation_out);
     bool low = ring->clean_units < eng_clean_target_units(stripe, ring) / 2;
     eng_alloc_unlock(stripe);
     if (err == GYRE_BUSY && eng_processes_reap(stripe->store) > 0) { /* the dead held too much */
-        eng_alloc_lock(stripe);
+        TRY(eng_alloc_lock_bounded(stripe));
         err = eng_log_take_locked(stripe, pool, units, is_slab, start_out, reservation_out);
         eng_alloc_unlock(stripe);
     }
     if (err == GYRE_NO_SPACE) {
-        eng_clean_lock(stripe);
+        TRY(eng_clean_lock_bounded(stripe));
         err = clean_and_take(stripe, pool, units, is_slab, start_out, reservation_out);
         eng_clean_unlock(stripe);
     }
+out:
     if (low)
         eng_keeper_wake(stripe->store);
     return err;
@@ -209,4 +213,25 @@ void eng_log_end_locked(struct eng_stripe *stripe, uint32_t reservation)
     *at = (struct eng_reservation){0};
     while (rt->reservations_high > 0 && rt->reservations[rt->reservations_high - 1].end == 0)
         rt->reservations_high--;
+}
+
+/* Release: what its owner wrote comes before what a later one writes there, which only follows
+ * under the lock of whoever ends it. */
+static void abandon(struct eng_stripe *stripe, uint32_t reservation)
+{
+    atomic_store_explicit(&stripe->rt->reservations[reservation].process, ENG_NOBODY,
+                          memory_order_release);
+    atomic_store_explicit(&stripe->store->rt.head->abandoned, 1, memory_order_release);
+}
+
+void eng_log_end(struct eng_stripe *stripe, uint32_t reservation, uint64_t trim_from)
+{
+    if (eng_alloc_lock_bounded(stripe) != GYRE_OK) {
+        abandon(stripe, reservation);
+        return;
+    }
+    if (trim_from != ENG_NO_TRIM)
+        eng_log_trim_locked(stripe, reservation, trim_from);
+    eng_log_end_locked(stripe, reservation);
+    eng_alloc_unlock(stripe);
 }

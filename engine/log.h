@@ -32,6 +32,12 @@ void eng_log_trim_locked(struct eng_stripe *stripe, uint32_t reservation, uint64
 /* Ends a reservation: what is in it is judged by the directory alone from now on. */
 void eng_log_end_locked(struct eng_stripe *stripe, uint32_t reservation);
 
+/* The same with the lock taken here, and before it, unless `trim_from` is ENG_NO_TRIM, the
+ * trimming. Where the lock is not to be had the reservation becomes nobody's, and is ended by
+ * whoever looks after the dead. */
+#define ENG_NO_TRIM UINT64_MAX
+void eng_log_end(struct eng_stripe *stripe, uint32_t reservation, uint64_t trim_from);
+
 /* The ring of a pool, and the segment of an offset in units. */
 struct eng_ring *eng_ring_of(const struct eng_stripe *stripe, uint8_t pool);
 uint32_t eng_segment_of(const struct eng_stripe *stripe, uint64_t offset_units);

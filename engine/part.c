@@ -156,17 +156,20 @@ static void fill_header(struct eng_part *part, const struct eng_spec *object)
 }
 
 /* A length that was not known gets its own end now, and the part its serial. */
-static void settle(struct eng_part *part)
+static gyre_err settle(struct eng_part *part)
 {
     struct eng_stripe *stripe = part->extent.stripe;
     uint64_t meta_len = part->n_chunks * sizeof(uint32_t);
     uint64_t units = eng_doc_units(ENG_PART, meta_len, part->body_len);
     GYRE_CHECK(units <= part->extent.units);
-    eng_alloc_lock(stripe);
+    gyre_err err = eng_alloc_lock_bounded(stripe);
+    if (err != GYRE_OK)
+        return err;
     eng_log_trim_locked(stripe, part->extent.reservation, part->extent.start + units);
     part->serial = ++stripe->rt->serial;
     eng_alloc_unlock(stripe);
     part->extent.units = units;
+    return GYRE_OK;
 }
 
 gyre_err eng_part_finish(struct eng_part *part, const struct eng_spec *object)
@@ -177,25 +180,23 @@ gyre_err eng_part_finish(struct eng_part *part, const struct eng_spec *object)
     GYRE_STEP("part.finish.body");
     if (part->body_len % ENG_CHUNK != 0)
         end_chunk(part, part->body_len % ENG_CHUNK);
-    settle(part);
+    TRY(settle(part));
     fill_header(part, object);
     TRY(eng_pwrite(part->extent.stripe->fd, part->pages, ENG_PAGE, file_off(part, 0)));
     GYRE_STEP("part.finish.header");
     free(part->pages);
     part->pages = NULL;
 out:
-    return err == GYRE_OK ? GYRE_OK : GYRE_IO;
+    return err == GYRE_OK || err == GYRE_BUSY ? err : GYRE_IO;
 }
 
 void eng_part_abort(struct eng_part *part)
 {
     struct eng_stripe *stripe = part->extent.stripe;
     if (stripe != NULL) {
-        eng_alloc_lock(stripe);
-        if (!part->published) /* else a reader may have pinned it, so the hand has to decide */
-            eng_log_trim_locked(stripe, part->extent.reservation, part->extent.start);
-        eng_log_end_locked(stripe, part->extent.reservation);
-        eng_alloc_unlock(stripe);
+        /* Once published a reader may have pinned it, so the hand has to decide. */
+        eng_log_end(stripe, part->extent.reservation,
+                    part->published ? ENG_NO_TRIM : part->extent.start);
     }
     free(part->pages);
     *part = (struct eng_part){0};

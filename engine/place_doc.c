@@ -40,11 +40,7 @@ static void leave_place(struct eng_placed *placed, bool kept)
         placed->slab->used = kept ? placed->start + placed->record.units : placed->start;
         eng_slab_release(placed->stripe, placed->slab);
     } else {
-        eng_alloc_lock(placed->stripe);
-        if (!kept)
-            eng_log_trim_locked(placed->stripe, placed->reservation, placed->start);
-        eng_log_end_locked(placed->stripe, placed->reservation);
-        eng_alloc_unlock(placed->stripe);
+        eng_log_end(placed->stripe, placed->reservation, kept ? ENG_NO_TRIM : placed->start);
     }
     *placed = (struct eng_placed){0};
 }
@@ -137,7 +133,11 @@ gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring_pool, const st
     gyre_err err = find_place(stripe, ring_pool, units, &placed);
     if (err != GYRE_OK)
         return err;
-    eng_alloc_lock(stripe);
+    err = eng_alloc_lock_bounded(stripe);
+    if (err != GYRE_OK) {
+        leave_place(&placed, false);
+        return err;
+    }
     placed.serial = ++stripe->rt->serial;
     eng_alloc_unlock(stripe);
     struct eng_doc doc = header_of(&placed, spec, meta, body);

@@ -17,12 +17,12 @@ static struct eng_process *slot_at(const struct eng_store *store, uint32_t index
 }
 
 /* Each slot is whole by itself, whenever its owner died. */
-static void table_lock(struct eng_store *store)
+static gyre_err table_lock(struct eng_store *store)
 {
-    enum eng_mutex_result result = eng_mutex_lock(&store->rt.head->table_lock);
-    GYRE_CHECK(result == ENG_MUTEX_OK || result == ENG_MUTEX_OWNER_DEAD);
+    enum eng_mutex_result result = eng_lock_bounded(store, &store->rt.head->table_lock);
     if (result == ENG_MUTEX_OWNER_DEAD)
         eng_mutex_consistent(&store->rt.head->table_lock);
+    return result == ENG_MUTEX_BUSY ? GYRE_BUSY : GYRE_OK;
 }
 
 static void table_unlock(struct eng_store *store)
@@ -36,30 +36,46 @@ static uint32_t pid_of(const struct eng_process *slot)
 }
 
 /* Extents that nobody writes any more: what was published in them is the directory's, the rest is
- * found empty by the hand. */
-static void end_reservations(struct eng_stripe *stripe, uint32_t process)
+ * found empty by the hand. BUSY. */
+static gyre_err end_reservations(struct eng_stripe *stripe, uint32_t process)
 {
     struct eng_stripe_rt *rt = stripe->rt;
-    eng_alloc_lock(stripe);
+    gyre_err err = eng_alloc_lock_bounded(stripe);
+    if (err != GYRE_OK)
+        return err;
     for (uint32_t i = rt->reservations_high; i-- > 0;)
         if (i < rt->reservations_high && rt->reservations[i].start != rt->reservations[i].end &&
-            rt->reservations[i].process == process)
+            atomic_load_explicit(&rt->reservations[i].process, memory_order_acquire) == process)
             eng_log_end_locked(stripe, i);
     eng_alloc_unlock(stripe);
+    return GYRE_OK;
 }
 
-/* Pins before reservations, the number last: who dies in here leaves the rest to the next. */
-static void take_back_locked(struct eng_store *store, uint32_t index)
+static gyre_err end_all_reservations(struct eng_store *store, uint32_t process)
+{
+    gyre_err first = GYRE_OK;
+    for (uint32_t i = 0; i < store->n_stripes; i++) {
+        gyre_err err = end_reservations(&store->stripes[i], process);
+        first = first == GYRE_OK ? err : first;
+    }
+    return first;
+}
+
+/* Pins before reservations, the number last: who dies in here, or cannot have a stripe's lock,
+ * leaves the rest to the next. BUSY. */
+static gyre_err take_back_locked(struct eng_store *store, uint32_t index)
 {
     struct eng_process *slot = slot_at(store, index);
     GYRE_STEP("process.take_back.begin");
     (void)eng_pins_reclaim(store, index);
-    for (uint32_t i = 0; i < store->n_stripes; i++)
-        end_reservations(&store->stripes[i], index);
+    gyre_err err = end_all_reservations(store, index);
+    if (err != GYRE_OK)
+        return err;
     GYRE_STEP("process.take_back.done");
     atomic_fetch_or_explicit(&slot->generation, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&slot->generation, 1, memory_order_relaxed);
     atomic_store_explicit(&slot->pid, 0, memory_order_relaxed);
+    return GYRE_OK;
 }
 
 static uint64_t byte_of(uint32_t index)
@@ -70,8 +86,10 @@ static uint64_t byte_of(uint32_t index)
 /* A byte that can be taken is nobody's; if its slot is in use, its process is dead. */
 gyre_err eng_process_join(struct eng_store *store)
 {
-    gyre_err err = GYRE_BUSY;
-    table_lock(store);
+    gyre_err err = table_lock(store);
+    if (err != GYRE_OK)
+        return err;
+    err = GYRE_BUSY;
     for (uint32_t i = 0; i < ENG_PROCESSES; i++) {
         gyre_err taken = eng_filelock_try(store->lock->fd, byte_of(i), ENG_FILELOCK_EXCLUSIVE);
         if (taken == GYRE_LOCKED)
@@ -80,8 +98,11 @@ gyre_err eng_process_join(struct eng_store *store)
         if (err != GYRE_OK)
             break;
         struct eng_process *slot = slot_at(store, i);
-        if (pid_of(slot) != 0)
-            take_back_locked(store, i);
+        if (pid_of(slot) != 0 && take_back_locked(store, i) != GYRE_OK) {
+            eng_filelock_drop(store->lock->fd, byte_of(i));
+            err = GYRE_BUSY;
+            continue;
+        }
         GYRE_STEP("process.join.taken");
         atomic_store_explicit(&slot->pid, (uint32_t)getpid(), memory_order_relaxed);
         atomic_fetch_or_explicit(&slot->generation, 1, memory_order_relaxed);
@@ -98,9 +119,11 @@ void eng_process_leave(struct eng_store *store)
 {
     if (!store->joined)
         return;
-    table_lock(store);
-    take_back_locked(store, store->process_index);
-    table_unlock(store);
+    /* What cannot be given back now is taken back as a dead process's. */
+    if (table_lock(store) == GYRE_OK) {
+        (void)take_back_locked(store, store->process_index);
+        table_unlock(store);
+    }
     store->joined = false;
 }
 
@@ -132,14 +155,15 @@ uint32_t eng_processes_reap(struct eng_store *store)
     uint32_t count = 0;
     if (store->lock == NULL || !store->joined)
         return 0;
+    if (atomic_exchange_explicit(&store->rt.head->abandoned, 0, memory_order_acquire) != 0 &&
+        end_all_reservations(store, ENG_NOBODY) != GYRE_OK)
+        atomic_store_explicit(&store->rt.head->abandoned, 1, memory_order_relaxed);
     for (uint32_t i = 0; i < ENG_PROCESSES; i++) {
         if (!is_dead(store, i))
             continue;
-        table_lock(store);
-        if (is_dead(store, i)) {
-            take_back_locked(store, i);
-            count++;
-        }
+        if (table_lock(store) != GYRE_OK)
+            return count;
+        count += is_dead(store, i) && take_back_locked(store, i) == GYRE_OK;
         table_unlock(store);
     }
     return count;

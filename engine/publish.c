@@ -24,8 +24,9 @@ static gyre_err publish_part(struct eng_store *store, struct eng_part *part)
     uint64_t entry = part_entry(part, place.tag);
     GYRE_CHECK(stripe == part->extent.stripe);
     displaced.slot = ENG_NO_SLOT;
-    eng_alloc_lock(stripe);
-    gyre_err err = GYRE_OK;
+    gyre_err err = eng_alloc_lock_bounded(stripe);
+    if (err != GYRE_OK)
+        return err;
     if (part->keep)
         err = eng_pool_may_keep_locked(stripe, pool, part->record.units, part->held);
     if (err == GYRE_OK)
@@ -58,7 +59,10 @@ void eng_parts_withdraw(struct eng_store *store, const struct eng_part *parts, s
         struct eng_place place = eng_place_in_epoch(store, eng_slot_pool(&parts[i].record),
                                                     parts[i].epoch, parts[i].key, &stripe);
         uint64_t entry = part_entry(&parts[i], place.tag);
-        eng_alloc_lock(stripe); /* the reservation keeps its bytes, so its entry is like no other */
+        /* The reservation keeps its bytes, so its entry is like no other. One that stays is reached
+         * by nobody, and leaves at the hand. */
+        if (eng_alloc_lock_bounded(stripe) != GYRE_OK)
+            continue;
         uint32_t slot =
             eng_directory_locate_locked(stripe, place.bucket[0] * ENG_BUCKET_ENTRIES, entry);
         if (slot != ENG_NO_SLOT) /* it may have been displaced */
@@ -71,9 +75,7 @@ void eng_parts_end(struct eng_part *parts, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct eng_stripe *stripe = parts[i].extent.stripe;
-        eng_alloc_lock(stripe);
-        eng_log_end_locked(stripe, parts[i].extent.reservation);
-        eng_alloc_unlock(stripe);
+        eng_log_end(stripe, parts[i].extent.reservation, ENG_NO_TRIM);
         parts[i] = (struct eng_part){0};
     }
 }

@@ -209,7 +209,7 @@ static gyre_err look_up(struct search *search)
     for (;;) {
         eng_directory_lookup(seen->stripe, &seen->place, &seen->candidates);
         if (seen->candidates.n == 0)
-            return GYRE_NOT_FOUND;
+            return eng_candidates_stalled(&seen->candidates) ? GYRE_BUSY : GYRE_NOT_FOUND;
         if (!search->pinned) {
             gyre_err err = eng_pin_acquire(search->store, &search->ref->pin);
             if (err != GYRE_OK)
@@ -338,7 +338,8 @@ bool eng_holds(struct eng_store *store, const struct eng_want *want, uint64_t en
 void eng_drop(struct eng_ref *ref)
 {
     struct eng_stripe *stripe = ref->stripe;
-    eng_alloc_lock(stripe);
+    if (eng_alloc_lock_bounded(stripe) != GYRE_OK)
+        return; /* the next reader finds the same */
     uint32_t slot = eng_directory_locate_locked(stripe, ref->slot, ref->entry);
     if (slot != ENG_NO_SLOT)
         (void)eng_directory_remove_locked(stripe, slot, ref->entry);

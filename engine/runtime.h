@@ -24,6 +24,7 @@
 
 #define ENG_RT_VERSION 2
 #define ENG_PROCESSES 256
+#define ENG_NOBODY ENG_PROCESSES /* owner of a reservation that is over but not yet ended */
 #define ENG_PINS 32768
 #define ENG_RUNS 1024         /* clean runs known per ring */
 #define ENG_RESERVATIONS 4096 /* extents being written, per stripe */
@@ -66,9 +67,9 @@ struct eng_run {
 
 /* An extent that is being written, or a slab. */
 struct eng_reservation {
-    uint64_t start, end; /* [w] units; start == end: free */
-    uint32_t process;    /* [w] */
-    uint32_t is_slab;    /* [w] 1: documents inside it may be live already */
+    uint64_t start, end;      /* [w] units; start == end: free */
+    _Atomic uint32_t process; /* [a] slot of its owner, who alone may set it to ENG_NOBODY */
+    uint32_t is_slab;         /* [w] 1: documents inside it may be live already */
 };
 
 /* One ring. [w] but for `hand`, which moves under the clean lock and is read under either. */
@@ -164,9 +165,9 @@ struct eng_runtime_head {
     _Atomic uint32_t meta_used;                 /* [a] 1: the meta pool may hold something */
     _Atomic uint64_t pass_begun_ns;             /* [a] of the last maintenance pass */
     _Atomic uint64_t synced_ns;                 /* [a] when all stripes were last synced */
-    _Atomic uint64_t swept_ns;  /* [a] when what is kept was last swept; 0: not yet */
-    _Atomic uint32_t pins_high; /* [a] pins from here on were never taken; only grows */
-    uint32_t zero_;
+    _Atomic uint64_t swept_ns;             /* [a] when what is kept was last swept; 0: not yet */
+    _Atomic uint32_t abandoned;            /* [a] 1: there may be reservations of ENG_NOBODY */
+    _Atomic uint32_t pins_high;            /* [a] pins from here on were never taken; only grows */
     uint64_t stripe_off[ENG_MAX_STRIPES];  /* struct eng_stripe_rt */
     uint64_t slot_off[ENG_MAX_STRIPES];    /* struct eng_slot[n_buckets * 7] */
     uint64_t granule_off[ENG_MAX_STRIPES]; /* u32[segment area / ENG_GRANULE]: first slot,

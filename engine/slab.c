@@ -41,11 +41,7 @@ void eng_slabs_destroy(struct eng_slab_cache *cache)
 /* The holder's slab goes back to the log, pages nothing was written to first. */
 static void retire(struct eng_stripe *stripe, struct eng_slab *slab)
 {
-    eng_alloc_lock(stripe);
-    uint64_t unused = eng_align_up(slab->used, ENG_PAGE_UNITS);
-    eng_log_trim_locked(stripe, slab->reservation, unused);
-    eng_log_end_locked(stripe, slab->reservation);
-    eng_alloc_unlock(stripe);
+    eng_log_end(stripe, slab->reservation, eng_align_up(slab->used, ENG_PAGE_UNITS));
     slab->start = slab->end = slab->used = 0;
 }
 

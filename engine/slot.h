@@ -23,6 +23,17 @@ static inline uint8_t eng_slot_pool(const struct eng_slot *slot)
     return slot->class_ & ENG_CLASS_POOL;
 }
 
+/* What is written under the lock of a slot: readers change its word meanwhile. */
+static inline struct eng_slot eng_slot_record(const struct eng_slot *slot)
+{
+    return (struct eng_slot){
+        .units = slot->units,
+        .tenant = slot->tenant,
+        .retention = slot->retention,
+        .class_ = slot->class_,
+    };
+}
+
 /* The record of a document of `units`, as its header tells. */
 struct eng_slot eng_slot_of_doc(const struct eng_doc *doc, uint64_t units);
 /* The same for one that its writer has just checksummed and written whole: marked as verified, for

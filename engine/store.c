@@ -19,6 +19,9 @@
 #include "engine/sync.h"
 #include "engine/volume.h"
 
+/* Far above what the longest hold takes on a slow disk: two pages made durable. */
+#define LOCK_WAIT_NS UINT64_C(10000000000)
+
 /* ---- Looking around ---- */
 
 /* Shares of the hash's range follow the stripes' sizes, so that all of them turn over at the same
@@ -193,6 +196,7 @@ gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_ou
     store->volume_fd = -1;
     store->rt.fd = -1;
     store->sync_interval_ms = open->sync_interval_ms;
+    store->lock_wait_ns = LOCK_WAIT_NS;
     if (!home.has_volume && !open->may_create && !open->reset) {
         err = eng_refuse(open, GYRE_NO_STORE,
                          "%s: there is no store here: check the path, or let a new store be made",

@@ -88,6 +88,7 @@ struct eng_store {
     _Atomic uint32_t closing;  /* 1: new work is refused */
     _Atomic uint32_t active;   /* calls in progress that a close waits for */
     uint32_t sync_interval_ms;
+    uint64_t lock_wait_ns;     /* [c] bound on waiting for another process in a stripe's lock */
     struct eng_keeper *keeper; /* engine/keeper.h; NULL while none runs */
 };
 

@@ -9,6 +9,7 @@
 #include "engine/base/check.h"
 #include "engine/base/io.h"
 #include "engine/base/step.h"
+#include "engine/base/sys.h"
 #include "engine/directory.h"
 #include "engine/header.h"
 #include "engine/locks.h"
@@ -21,6 +22,7 @@
 #define AHEAD_BYTES (UINT64_C(1) << 30)
 #define AHEAD_MIN 4
 #define AHEAD_MAX 32
+#define SYNC_WAITS 30
 
 /* ---- The horizon ---- */
 
@@ -295,7 +297,7 @@ static gyre_err sync_once(struct eng_stripe *stripe, bool clean)
         eng_slabs_retire(stripe);
     /* From here on documents newer than `serial` go to what is in use now, and to what the hands
      * enter. */
-    eng_alloc_lock(stripe);
+    TRY(eng_alloc_lock_bounded(stripe));
     serial = stripe->rt->serial;
     units = stripe->rt->written_units;
     struct hands hands = note_hands(stripe);
@@ -311,7 +313,7 @@ static gyre_err sync_once(struct eng_stripe *stripe, bool clean)
     GYRE_STEP("sync.data");
     TRY(sync_directory(stripe));
     GYRE_STEP("sync.directory");
-    eng_alloc_lock(stripe);
+    TRY(eng_alloc_lock_bounded(stripe));
     announce_passed(stripe, &hands, &written);
     err = write_header_locked(stripe, serial, &written, clean);
     if (err == GYRE_OK)
@@ -324,14 +326,17 @@ out:
     return err;
 }
 
-/* A sync that ended halfway has promised nothing yet. */
-static void lock_sync(struct eng_stripe *stripe)
+/* A sync that ended halfway has promised nothing yet. One that is under way may take as long as the
+ * disk does, so the bound is a multiple of the other locks'. BUSY: its process was stopped. */
+static gyre_err lock_sync(struct eng_stripe *stripe)
 {
-    enum eng_mutex_result result = eng_mutex_lock(&stripe->rt->sync_lock);
+    uint64_t deadline_ns = eng_clock_mono_ns() + SYNC_WAITS * stripe->store->lock_wait_ns;
+    enum eng_mutex_result result = eng_mutex_lock_until(&stripe->rt->sync_lock, deadline_ns);
 
-    GYRE_CHECK(result == ENG_MUTEX_OK || result == ENG_MUTEX_OWNER_DEAD);
+    GYRE_CHECK(result != ENG_MUTEX_LOST);
     if (result == ENG_MUTEX_OWNER_DEAD)
         eng_mutex_consistent(&stripe->rt->sync_lock);
+    return result == ENG_MUTEX_BUSY ? GYRE_BUSY : GYRE_OK;
 }
 
 gyre_err eng_sync_stripe(struct eng_stripe *stripe, bool clean)
@@ -339,9 +344,10 @@ gyre_err eng_sync_stripe(struct eng_stripe *stripe, bool clean)
     struct eng_stripe_rt *rt = stripe->rt;
     uint64_t before =
         atomic_load_explicit(&rt->syncs_begun, memory_order_acquire); /* Pairs with A */
-    gyre_err err = GYRE_OK;
+    gyre_err err = lock_sync(stripe);
 
-    lock_sync(stripe);
+    if (err != GYRE_OK)
+        return err;
     if (clean ||
         rt->sync_done <= before) { /* else one that began after this call has done it all */
         uint64_t number =

@@ -170,27 +170,35 @@ TEST(a_child_that_comes_after_the_last_close_is_told_so)
 
 static _Atomic bool stop;
 
+/* Unless the others have put it out by now. */
+static void look_at_one(struct gyre_store *store, bool release)
+{
+    struct gyre_handle *handle;
+    struct gyre_key one = key_of(1);
+    gyre_err err = gyre_get(store, &one, 0, 0, &handle);
+    CHECK(err == GYRE_OK || err == GYRE_NOT_FOUND);
+    if (err == GYRE_NOT_FOUND)
+        return;
+    check_pieces(handle, 1);
+    if (release)
+        gyre_release(handle);
+}
+
 static void *use_on(void *data)
 {
     struct gyre_store *store = data;
     for (uint64_t n = 0; !atomic_load(&stop); n++) {
         put_pattern(store, 100 + n % 50, 100 + n % 50, 2000 + n % 7 * 30000);
-        check_object(store, 1, 1, 3000);
+        look_at_one(store, true);
     }
     return NULL;
 }
 
 static void use_and_hold(struct gyre_store *store)
 {
-    struct gyre_handle *handle;
-    struct gyre_key one = key_of(1);
     for (uint64_t n = 0;; n++) {
         put_pattern(store, 200 + n % 50, 200 + n % 50, 2000 + n % 5 * 40000);
-        gyre_err err = gyre_get(store, &one, 0, 0, &handle);
-        CHECK(err == GYRE_OK);
-        check_pieces(handle, 1);
-        if (n % 3 != 0)
-            gyre_release(handle);
+        look_at_one(store, n % 3 != 0);
         if (n == 60)
             break;
     }

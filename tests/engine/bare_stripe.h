@@ -25,6 +25,7 @@ static inline struct bare bare_create(uint32_t n_buckets, uint64_t area_bytes, u
     struct bare bare = {.store = bare_memory(sizeof(struct eng_store))};
     struct eng_stripe *stripe = bare.stripe = &bare.store->stripes[0];
     bare.store->n_stripes = 1;
+    bare.store->lock_wait_ns = UINT64_C(60000000000);
     bare.store->rt.head = bare_memory(sizeof(struct eng_runtime_head));
     bare.store->process = bare_memory(sizeof(struct eng_process));
     bare.store->pins = bare_memory(ENG_PINS * sizeof(struct eng_pin));

@@ -19,6 +19,80 @@ static gyre_err count_down(void *data, const char *name, bool can_fail)
     return GYRE_OK;
 }
 
+static void need_steps(void)
+{
+#ifndef GYRE_SIM
+    test_skip("needs GYRE_SIM");
+#endif
+}
+
+/* Stops at the first of these steps. */
+static gyre_err stop_there(void *data, const char *name, bool can_fail)
+{
+    (void)can_fail;
+    if (strcmp(name, data) == 0)
+        kill(getpid(), SIGSTOP);
+    return GYRE_OK;
+}
+
+static void replace_one(struct opening *o, struct board *board)
+{
+    static char step[] = "directory.bucket.odd";
+    static const struct eng_step_hook hook = {stop_there, step};
+    struct eng_store *store = open_ok(o);
+    eng_step_install(&hook);
+    object_put(store, 5, 2, len_small(5, 2));
+    eng_step_install(NULL);
+    atomic_store(&board->done, 1);
+    CHECK_OK(eng_store_close(store, true));
+}
+
+/* The version of an object, 0 for none, 9 for BUSY. */
+static uint32_t version_or_busy(struct eng_store *store, uint32_t number)
+{
+    struct eng_ref ref;
+    uint8_t key[32];
+    object_key(number, key);
+    const struct eng_want want = {key, ENG_POOL_MAIN, false, 0};
+    gyre_err err = eng_find(store, &want, 0, 0, &ref);
+    eng_ref_release(&ref);
+    return err == GYRE_BUSY ? 9 : object_version(store, number, len_small);
+}
+
+TEST(inv_E55_a_process_stopped_inside_a_bucket_stops_no_reader)
+{
+    struct opening o;
+    struct board *board = board_make();
+    int status;
+
+    need_steps();
+    opening_init(&o, test_path("data"));
+    o.open.stripes = 1;
+    struct eng_store *store = open_ok(&o);
+    for (uint32_t n = 0; n < 40; n++)
+        object_put(store, n, 1, len_small(n, 1));
+    store->lock_wait_ns = 50000000;
+    pid_t pid = start(replace_one, &o, board);
+    CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+    uint32_t found = 0;
+    uint32_t busy = 0;
+    for (uint32_t n = 0; n < 40; n++) {
+        uint32_t version = version_or_busy(store, n);
+        found += version == 1;
+        busy += version == 9;
+        CHECK(n != 5 || version == 9);
+    }
+    CHECK(found > 30 && found + busy == 40); /* a few lie in the same buckets */
+    CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
+    store->lock_wait_ns = UINT64_C(60000000000);
+    for (uint32_t n = 0; n < 40; n++)
+        CHECK_EQ_INT(version_or_busy(store, n), 1);
+    (void)eng_processes_reap(store);
+    check_index(store);
+    CHECK_OK(eng_store_close(store, true));
+    opening_fini(&o);
+}
+
 /* Versions grow, so what the parent finds must be what was there before or later. */
 struct script {
     uint32_t round;
@@ -91,13 +165,6 @@ static void fill(struct eng_store *store)
 static unsigned first_step(void)
 {
     return 1 + (unsigned)(test_seed() % STRIDE);
-}
-
-static void need_steps(void)
-{
-#ifndef GYRE_SIM
-    test_skip("needs GYRE_SIM");
-#endif
 }
 
 TEST(inv_E50_a_death_at_any_step_leaves_what_those_beside_it_go_on_with)

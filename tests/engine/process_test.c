@@ -3,7 +3,17 @@
 #include "engine/header.h"
 #include "engine/keeper.h"
 #include "engine/lockfile.h"
+#include "engine/locks.h"
+#include "engine/slab.h"
+#include "engine/sync.h"
 #include "tests/engine/processes.h"
+
+static size_t len_9000(uint32_t number, uint32_t version)
+{
+    (void)number;
+    (void)version;
+    return 9000;
+}
 
 static bool is_clean(struct eng_store *store)
 {
@@ -259,6 +269,74 @@ TEST(inv_E52_a_writer_in_need_takes_space_from_the_dead_at_once)
     killed(pid);
     CHECK_OK(eng_part_begin(store, &spec, 0, 0, 0, eng_part_max_bytes(store), &part));
     eng_part_abort(&part);
+    CHECK_OK(eng_store_close(store, true));
+    opening_fini(&o);
+}
+
+/* ---- What the stopped hold ---- */
+
+static void stop_inside(struct opening *o, struct board *board)
+{
+    struct eng_store *store = open_ok(o);
+    object_put(store, 1, 1, 9000);
+    eng_alloc_lock(&store->stripes[0]);
+    atomic_store(&board->done, 1);
+    while (atomic_load(&board->go) == 0) {
+    }
+    eng_alloc_unlock(&store->stripes[0]);
+    CHECK_OK(eng_store_close(store, true));
+}
+
+static gyre_err try_put(struct eng_store *store, uint32_t number)
+{
+    uint8_t key[32];
+    uint32_t version = 1;
+    uint64_t serial;
+    object_key(number, key);
+    struct eng_commit commit = {
+        .spec = {.key = key, .type = ENG_DOC, .created = 1},
+        .meta = &version,
+        .meta_len = sizeof version,
+    };
+    return eng_commit(store, &commit, &serial);
+}
+
+TEST(inv_E55_a_process_stopped_inside_a_lock_costs_busy_and_no_hang)
+{
+    struct opening o;
+    struct board *board = board_make();
+    struct eng_part part;
+    uint8_t key[32];
+
+    opening_init(&o, test_path("data"));
+    o.open.stripes = 1;
+    struct eng_store *store = open_ok(&o);
+    store->lock_wait_ns = 50000000;
+    object_put(store, 2, 1, 9000);
+    object_key(3, key);
+    const struct eng_spec spec = {.key = key, .type = ENG_HEAD, .object_serial = 77};
+    CHECK_OK(eng_part_begin(store, &spec, 0, 0, 0, 200000, &part));
+    pid_t pid = start(stop_inside, &o, board);
+    wait_for(&board->done, 1);
+    CHECK(kill(pid, SIGSTOP) == 0);
+    CHECK_ERR(try_put(store, 4), GYRE_BUSY);
+    CHECK_ERR(object_delete(store, 2, false), GYRE_BUSY);
+    CHECK_ERR(eng_sync_stripe(&store->stripes[0], false), GYRE_BUSY);
+    eng_part_abort(&part); /* nobody's until the lock is free */
+    CHECK_EQ_INT(object_version(store, 1, len_9000), 1);
+    CHECK_EQ_INT(object_version(store, 2, len_9000), 1);
+    eng_keeper_stop(store);
+    CHECK(atomic_load(&store->stripes[0].rt->reserved_units) > 0);
+    atomic_store(&board->go, 1);
+    CHECK(kill(pid, SIGCONT) == 0);
+    ended_well(pid);
+    store->lock_wait_ns = UINT64_C(60000000000);
+    CHECK_OK(try_put(store, 4));
+    CHECK_OK(object_delete(store, 2, false));
+    (void)eng_processes_reap(store);
+    eng_slabs_retire(&store->stripes[0]);
+    CHECK_EQ_U64(atomic_load(&store->stripes[0].rt->reserved_units), 0);
+    check_store(store, false);
     CHECK_OK(eng_store_close(store, true));
     opening_fini(&o);
 }

@@ -34,7 +34,7 @@ SANITIZER_ENV = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "LSAN_OPTIONS": f"suppressions={ROOT}/tests/lsan.supp:print_suppressions=0",
-    "TSAN_OPTIONS": f"suppressions={ROOT}/tests/tsan.supp",
+    "TSAN_OPTIONS": f"suppressions={ROOT}/tests/tsan.supp:die_after_fork=0",
 }
 
 
