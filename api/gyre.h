@@ -456,3 +456,4 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_check(struct gyre_store *store, bool bodies
 
 #include "gyre_pool.h"
 #include "gyre_upload.h"
+#include "gyre_vector.h"
