@@ -4,12 +4,14 @@ slow reader neither gets wrong bytes nor holds anybody up."""
 import hashlib
 import http.client
 import os
+import pathlib
 import socket
 import threading
 import time
 
 import gyre_server as gs
 
+SANITIZED = b"__asan_init" in pathlib.Path(gs.GYRE).read_bytes()
 MIB = 1 << 20
 
 
@@ -50,7 +52,8 @@ def three_times_over(sizes, store_mib):
         gs.check_eq(f"{store_mib} MiB store, sizes {sizes}: every PUT is accepted", failed, 0)
         used = disk_bytes(server.data)
         gs.check(f"sizes {sizes}: disk use within the size", used <= store_mib * MIB, f"{used / MIB:.1f} MiB of {store_mib}")
-        gs.check(f"sizes {sizes}: RssAnon is flat", marks[-1] - marks[1] < 8 * MIB, str([mark >> 20 for mark in marks]))
+        if not SANITIZED:  # else what is freed is kept for a while
+            gs.check(f"sizes {sizes}: RssAnon is flat", marks[-1] - marks[1] < 8 * MIB, str([mark >> 20 for mark in marks]))
         newest, wrong, missing, seen = keys[-1:0:-1], 0, 0, 0
         for key, size in newest:
             seen += size
