@@ -272,8 +272,8 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_exists(struct gyre_store *store, const stru
 
 /* Whether the object that had `place` when it was looked at is there still, unchanged and unmoved,
  * by the directory alone: never blocks on data. For objects of one piece (gyre_info.parts 0); those
- * of several may lack one. OK: it is, though it may have expired. NOT_FOUND: it was replaced, moved
- * or is gone; gyre_get tells. CLOSED. */
+ * of several may lack one. OK: it is, though it may have expired. NOT_FOUND: it was replaced,
+ * moved, is gone, or may be banned; gyre_get tells. CLOSED. */
 GYRE_MUST_USE GYRE_API gyre_err gyre_holds(struct gyre_store *store, const struct gyre_key *key,
                                            uint64_t place);
 
@@ -456,3 +456,4 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_check(struct gyre_store *store, bool bodies
 
 #include "gyre_pool.h"
 #include "gyre_upload.h"
+#include "gyre_vector.h"

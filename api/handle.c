@@ -155,6 +155,8 @@ static gyre_err find_whole(struct gyre_handle *handle, const struct gyre_key *ke
             handle->head_only = (flags & GYRE_GET_HEAD) != 0;
             return GYRE_OK;
         }
+        if (type == ENG_VECTOR)
+            return GYRE_STATE; /* to be chosen from; still pinned */
         err = type == ENG_HEAD ? take_parts(handle, flags, eng_flags) : GYRE_NOT_FOUND;
         if (err == GYRE_OK)
             return GYRE_OK;
@@ -179,6 +181,13 @@ gyre_err api_handle_open(struct gyre_store *store, const struct gyre_key *key, u
     handle->store = store;
     handle->life = store->life;
     gyre_err err = find_whole(handle, key, now, flags);
+    if (unlikely(err == GYRE_STATE)) {
+        struct eng_ref vector = handle->doc;
+        uint32_t id;
+        api_handle_give(handle);
+        return api_vector_select(store, &vector, now, flags, api_select_first, NULL, handle_out,
+                                 &id);
+    }
     if (err != GYRE_OK) {
         api_handle_give(handle);
         return err;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "engine/reader.h"
+#include "engine/vector.h"
 
 #include "api/gyre.h"
 
@@ -50,6 +51,10 @@ static inline unsigned api_flags_pool(unsigned flags)
 {
     return (flags >> 24) - 1;
 }
+static inline uint8_t api_pool_of(unsigned flags)
+{
+    return flags >= API_ONE_POOL ? (uint8_t)api_flags_pool(flags) : ENG_POOL_MAIN;
+}
 
 /* A structure with nothing in it, dead; NULL without memory. And back. */
 struct gyre_handle *api_handle_take(void);
@@ -60,6 +65,19 @@ void api_handle_give(struct gyre_handle *handle);
 GYRE_MUST_USE gyre_err api_handle_open(struct gyre_store *store, const struct gyre_key *key,
                                        uint32_t now, unsigned flags,
                                        struct gyre_handle **handle_out);
+/* What gyre_select does with a pinned vector, whose pin is taken over. */
+GYRE_MUST_USE gyre_err api_vector_select(struct gyre_store *store, struct eng_ref *vector,
+                                         uint32_t now, unsigned flags, gyre_select_fn select,
+                                         void *data, struct gyre_handle **handle_out,
+                                         uint32_t *id_out);
+/* One that was made from another has no serial of its own. */
+static inline uint64_t api_inside_serial(const struct eng_ref *vector,
+                                         const struct eng_alternate *at)
+{
+    return at->entry.origin_variant == 0 ? at->entry.source_serial : vector->doc->serial;
+}
+/* Chooses the first. */
+size_t api_select_first(void *data, const struct gyre_alternate *alternates, size_t n);
 /* Gives up the memory of one whose pins are its parent process's. */
 void api_handle_forget(struct gyre_handle *handle);
 /* Gives up pins and memory, not the claim. */

@@ -78,6 +78,8 @@ gyre_err api_put_publish(struct gyre_put *put, const void *small_body, uint64_t 
 {
     if (put->announced != GYRE_LENGTH_UNKNOWN && put->accepted != put->announced)
         return GYRE_LENGTH;
+    if (put->alternate != NULL)
+        return api_alternate_publish(put, serial_out);
     if (put->accepted < ENG_BIG_BODY && put->upload == NULL)
         return commit(put, ENG_DOC, small_body != NULL ? small_body : put->stage.bytes,
                       (size_t)put->accepted, serial_out);

@@ -108,6 +108,7 @@ void api_put_fini(struct gyre_put *put)
     free(put->meta_owned);
     free(put->labels_owned);
     free(put->upload);
+    free(put->alternate);
     api_stage_fini(&put->stage);
 }
 

@@ -20,6 +20,13 @@
 #define API_PUT_DEAD UINT32_C(0x50555430)
 #define API_SPILL_BYTES (256u << 10) /* written at a time when an object is spilling */
 
+/* What an alternate is to be in the vector of its parent. */
+struct api_alternate {
+    struct gyre_key parent;
+    struct eng_vector_entry entry;
+    uint8_t vary[]; /* entry.vary_len bytes */
+};
+
 struct gyre_put {
     uint32_t magic;
     uint32_t shard;
@@ -43,6 +50,7 @@ struct gyre_put {
     bool part_open;
     struct eng_upload_record *upload; /* owned: a part of this upload, by `attempt`; else NULL */
     uint32_t attempt;
+    struct api_alternate *alternate; /* owned: of a vector, under a derived key; else NULL */
     uint64_t *labels_owned; /* NULL: spec.labels are the caller's for as long as the put lasts */
     size_t lent;            /* bytes behind the stage's end that gyre_put_reserve handed out */
 };
@@ -71,6 +79,11 @@ GYRE_MUST_USE gyre_err api_put_publish(struct gyre_put *put, const void *small_b
 /* Makes finished parts the part of an upload. As gyre_put_commit. */
 GYRE_MUST_USE gyre_err api_upload_publish(struct gyre_put *put, const struct eng_part_row *rows,
                                           uint64_t *serial_out);
+
+/* ---- vector.c ---- */
+
+/* Stores an alternate and adds it to its vector. As gyre_put_commit. */
+GYRE_MUST_USE gyre_err api_alternate_publish(struct gyre_put *put, uint64_t *serial_out);
 
 /* ---- spill.c ---- */
 

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "engine/ban.h"
 #include "engine/base/bits.h"
 #include "engine/base/crc32c.h"
 #include "engine/directory.h"
@@ -173,8 +174,10 @@ gyre_err gyre_holds(struct gyre_store *store, const struct gyre_key *key, uint64
         return err;
     struct eng_want main = {.key = key->bytes, .pool = ENG_POOL_MAIN};
     struct eng_want meta = {.key = key->bytes, .pool = ENG_POOL_META};
-    bool there = eng_holds(store->engine, &main, place) ||
-                 (api_meta_used(store) && eng_holds(store->engine, &meta, place));
+    /* Whether a ban matches is written in the document, which is not to be read here. */
+    bool there = eng_bans_count(store->engine) == 0 &&
+                 (eng_holds(store->engine, &main, place) ||
+                  (api_meta_used(store) && eng_holds(store->engine, &meta, place)));
     api_leave(store, shard);
     return there ? GYRE_OK : GYRE_NOT_FOUND;
 }

@@ -38,6 +38,8 @@ CASES = {
     "get-4k-h1-tls": ("wrk", "GET", 4 * KIB, "tls", None),
     "get-4k-h2c": ("h2load", "GET", 4 * KIB, "h2c", None),
     "put-4k-h1": ("wrk", "PUT", 4 * KIB, "plain", None),
+    "put-32m-h1": ("h2load", "PUT", 32 * MIB, "plain", None),
+    "put-32m-h2c": ("h2load", "PUT", 32 * MIB, "h2c", None),
 }
 
 NGINX_CONF = """
@@ -166,8 +168,14 @@ def measure(peer, case, seconds, folder):
         rate = float(re.search(r"Requests/sec:\s+([\d.]+)", text).group(1))
     else:
         uris = folder / "uris"
-        uris.write_text("".join(f"{url}/bench/{size}-{index}\n" for index in range(OBJECTS)))
+        names = 16 if method == "PUT" else OBJECTS
+        uris.write_text("".join(f"{url}/bench/{size}-{index}\n" for index in range(names)))
         command = ["h2load", "-t1", "-c16", "-m16", "-D", seconds, "-i", uris]
+        if method == "PUT":
+            body = folder / "body"
+            body.write_bytes(os.urandom(size))
+            command = ["h2load", "-t1", "-c4", "-m1", "-D", seconds, "-d", body, "-H", ":method: PUT", "-i", uris]
+            command += ["--h1"] if door == "plain" else []
         text = subprocess.run(pinned(1, command), capture_output=True, text=True, check=True).stdout
         failed = re.search(r"(\d+) failed, (\d+) errored", text)
         bad = None if failed and failed.groups() == ("0", "0") and ", 0 4xx, 0 5xx" in text else text

@@ -87,15 +87,16 @@ def fill(port, n):
     [thread.join() for thread in threads]
 
 
-def pages(port, query_of, n=30):
-    connection, times = http.client.HTTPConnection("127.0.0.1", port), []
+def pages(pid, port, query_of, n=50):
+    connection, times, before = http.client.HTTPConnection("127.0.0.1", port), [], cpu_s(pid)
     for _ in range(n):
         target = "/many?list-type=2&max-keys=1000" + query_of()
         begin = time.monotonic()
         text = ask(connection, "GET", target)
         times.append((time.monotonic() - begin) * 1000)
         entries = text.count(b"<Contents>") + text.count(b"<CommonPrefixes>")
-    return {"ms_median": round(statistics.median(times), 2), "ms_max": round(max(times), 2), "entries": entries}
+    return {"ms_median": round(statistics.median(times), 2), "ms_max": round(max(times), 2), "entries": entries,
+            "cpu_ms": round((cpu_s(pid) - before) * 1000 / n, 2)}
 
 
 def main():
@@ -129,11 +130,11 @@ def main():
         if options.keys:
             fill(port, options.keys)
             result["rss_kib_before"] = private_kib(server.pid)
-            result["plain"] = pages(port, lambda: "")
-            result["after"] = pages(port, lambda: f"&start-after={random.randrange(1009):04d}/{random.randrange(100003):06d}")
-            result["prefix"] = pages(port, lambda: f"&prefix={random.randrange(1009):04d}/")
-            result["delimiter"] = pages(port, lambda: "&delimiter=/")
-            result["deep-delimiter"] = pages(port, lambda: f"&delimiter=/&prefix={random.randrange(1009):04d}/")
+            result["plain"] = pages(server.pid, port, lambda: "")
+            result["after"] = pages(server.pid, port, lambda: f"&start-after={random.randrange(1009):04d}/{random.randrange(100003):06d}")
+            result["prefix"] = pages(server.pid, port, lambda: f"&prefix={random.randrange(1009):04d}/")
+            result["delimiter"] = pages(server.pid, port, lambda: "&delimiter=/")
+            result["deep-delimiter"] = pages(server.pid, port, lambda: f"&delimiter=/&prefix={random.randrange(1009):04d}/")
             result["rss_kib_after"] = private_kib(server.pid)
             result["index_bytes_per_key"] = round(sum(p.stat().st_size for p in (folder / "data").glob("names.sqlite*")) / options.keys)
     finally:

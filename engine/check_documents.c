@@ -10,6 +10,7 @@
 #include "engine/locks.h"
 #include "engine/log.h"
 #include "engine/pool.h"
+#include "engine/seal.h"
 
 #define BUFFER_BYTES (UINT64_C(1) << 20)
 
@@ -151,6 +152,20 @@ static void check_tenant(struct pass *pass, const struct eng_known_doc *known, u
                            stripe->slots[slot].tenant, known->doc.tenant);
 }
 
+/* Whether a vector's list and strings lie inside its body. */
+static bool list_holds(const struct pass *pass, const struct eng_known_doc *known)
+{
+    const struct eng_doc *doc = &known->doc;
+    uint64_t at = ENG_DATA_START + (known->offset << ENG_UNIT_SHIFT) + eng_doc_body_off(doc);
+    uint32_t n;
+
+    if (doc->type != ENG_VECTOR)
+        return true;
+    return doc->body_len <= BUFFER_BYTES &&
+           eng_pread(pass->view.stripe->fd, pass->buffer, doc->body_len, at) == GYRE_OK &&
+           eng_vector_check(pass->buffer, doc->body_len, &n) == GYRE_OK;
+}
+
 /* The document of a slot; *end is where the one before it ends, in units. */
 static gyre_err check_document(struct pass *pass, const struct row *row, uint64_t *end)
 {
@@ -166,7 +181,8 @@ static gyre_err check_document(struct pass *pass, const struct row *row, uint64_
         eng_check_violated(c, stripe, "E48", "slot %" PRIu32 " leads into a free segment",
                            row->slot);
     if (!eng_known_doc_read(&pass->view, row->offset, &known) ||
-        !eng_known_doc_owns(&known, row->slot, entry) || (c->bodies && !sums_hold(pass, &known))) {
+        !eng_known_doc_owns(&known, row->slot, entry) || (c->bodies && !sums_hold(pass, &known)) ||
+        !list_holds(pass, &known)) {
         c->report->documents_bad++;
         eng_slot_distrust(&stripe->slots[row->slot]); /* or readers would go on without looking */
         eng_check_damaged(c, stripe, "the document at %" PRIu64 " is damaged: it reads as a miss",

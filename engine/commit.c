@@ -10,6 +10,7 @@
 #include "engine/pool.h"
 #include "engine/sync.h"
 #include "engine/tenant.h"
+#include "engine/vector.h"
 
 /* Each failed round means that somebody else changed the same key or one of its two buckets. */
 enum { ROUNDS_MAX = 1000 };
@@ -212,13 +213,18 @@ static gyre_err check_quota(struct eng_store *store, const struct eng_commit *co
     return eng_tenant_admit(store, commit->spec.tenant, units, leaving);
 }
 
-/* A HEAD that is written anew, with other metadata or more parts, shares parts with the one before.
- */
+/* A HEAD that is written anew shares parts with the one before, an edited vector its alternates. */
 static void remove_replaced(const struct publication *p)
 {
     const struct eng_commit *commit = p->commit;
     bool shares = commit->spec.type == ENG_HEAD && p->old.doc->type == ENG_HEAD &&
                   p->old.doc->object_serial == commit->spec.object_serial;
+    bool edits = commit->spec.type == ENG_VECTOR;
+    if (p->old.doc->type == ENG_VECTOR) {
+        eng_alternates_remove(p->store, &p->old, edits ? commit->body : NULL,
+                              edits ? commit->body_len : 0);
+        return;
+    }
     eng_parts_remove(p->store, &p->old, shares ? commit->body : NULL,
                      shares ? commit->body_len / sizeof(struct eng_part_row) : 0);
 }
@@ -248,7 +254,8 @@ gyre_err eng_commit(struct eng_store *store, struct eng_commit *commit, uint64_t
     gyre_err err;
     *serial_out = 0;
     p.epoch = eng_pool_epoch(store, commit->spec.pool);
-    commit->spec.stored_ticks = eng_ban_clock(store, now_ms);
+    if (!commit->keeps_age)
+        commit->spec.stored_ticks = eng_ban_clock(store, now_ms);
     if (commit->spec.tenant != 0)
         TRY(eng_feature_use(store, ENG_COMPAT_TENANTS));
     if (unlikely(eng_tenant_bounded(store, commit->spec.tenant)))

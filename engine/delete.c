@@ -5,6 +5,7 @@
 #include "engine/locks.h"
 #include "engine/log.h"
 #include "engine/sync.h"
+#include "engine/vector.h"
 
 /* Tombstones go to the main ring whatever their pool: a full pool that never evicts can still
  * forget, and nobody has to make room for what will not be looked up. */
@@ -61,7 +62,10 @@ static gyre_err remove_one(struct deletion *d)
     bool unlinked;
     TRY(unlink_document(&ref, &unlinked));
     if (unlinked) {
-        eng_parts_remove(d->store, &ref, NULL, 0);
+        if (ref.doc->type == ENG_VECTOR)
+            eng_alternates_remove(d->store, &ref, NULL, 0);
+        else
+            eng_parts_remove(d->store, &ref, NULL, 0);
         d->removed = true;
     }
 out:

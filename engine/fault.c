@@ -33,7 +33,7 @@ static struct hole {
     _Atomic uintptr_t end; /* written last; 0: none */
 } holes[HOLES_MAX];
 
-static _Atomic size_t n_holes; /* places taken */
+_Atomic size_t eng_fault_holes; /* places taken */
 static _Atomic uint64_t n_made;
 static void (*fault_hook)(void);
 static struct sigaction before;
@@ -64,7 +64,7 @@ static uintptr_t end_of_hole(const struct watch *watch, uintptr_t start, uintptr
 
 static void note_hole(struct watch *watch, uintptr_t start, uintptr_t end)
 {
-    size_t at = atomic_fetch_add_explicit(&n_holes, 1, memory_order_relaxed);
+    size_t at = atomic_fetch_add_explicit(&eng_fault_holes, 1, memory_order_relaxed);
     if (at < HOLES_MAX) {
         atomic_store_explicit(&holes[at].start, start, memory_order_relaxed);
         atomic_store_explicit(&holes[at].end, end, memory_order_release /* B */);
@@ -140,7 +140,7 @@ void eng_fault_watch(const void *base, size_t bytes, int fd, uint64_t file_off)
 /* The addresses may be another mapping's tomorrow. */
 static void forget_holes(uintptr_t start, uintptr_t end)
 {
-    size_t n = atomic_load_explicit(&n_holes, memory_order_relaxed);
+    size_t n = atomic_load_explicit(&eng_fault_holes, memory_order_relaxed);
     for (size_t i = 0; i < n && i < HOLES_MAX; i++)
         if (atomic_load_explicit(&holes[i].start, memory_order_relaxed) >= start &&
             atomic_load_explicit(&holes[i].end, memory_order_relaxed) <= end)
@@ -161,11 +161,9 @@ void eng_fault_unwatch(const void *base)
     }
 }
 
-bool eng_fault_hit(const void *at, size_t len)
+bool eng_fault_find(const void *at, size_t len)
 {
-    size_t n = atomic_load_explicit(&n_holes, memory_order_relaxed);
-    if (n == 0)
-        return false;
+    size_t n = atomic_load_explicit(&eng_fault_holes, memory_order_relaxed);
     uintptr_t from = (uintptr_t)at;
     for (size_t i = 0; i < n && i < HOLES_MAX; i++) {
         uintptr_t end =

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,8 +26,16 @@ bool eng_fault_guard(void (*hook)(void));
 void eng_fault_watch(const void *base, size_t bytes, int fd, uint64_t file_off);
 void eng_fault_unwatch(const void *base);
 
+/* Holes that there are, and what eng_fault_hit asks when there are any. */
+extern _Atomic size_t eng_fault_holes;
+bool eng_fault_find(const void *at, size_t len);
+
 /* Whether any byte of [at, at + len) lies in a hole. */
-bool eng_fault_hit(const void *at, size_t len);
+static inline bool eng_fault_hit(const void *at, size_t len)
+{
+    return atomic_load_explicit(&eng_fault_holes, memory_order_relaxed) > 0 &&
+           eng_fault_find(at, len);
+}
 
 /* Holes made since the process began. */
 uint64_t eng_fault_count(void);

@@ -38,7 +38,11 @@ gyre_err eng_keep_part(struct eng_store *store, const struct eng_want *want, boo
         gyre_err err = eng_find(store, want, 0, ENG_NO_COUNT | ENG_ANY_AGE | ENG_HEADER, &part);
         if (err != GYRE_OK)
             return err;
-        eng_alloc_lock(part.stripe);
+        err = eng_alloc_lock_bounded(part.stripe);
+        if (err != GYRE_OK) {
+            eng_ref_release(&part);
+            return err;
+        }
         uint32_t slot = eng_directory_locate_locked(part.stripe, part.slot, part.entry);
         if (slot != ENG_NO_SLOT)
             err = turn_locked(part.stripe, slot, part.entry, keep, false);

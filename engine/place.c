@@ -27,18 +27,25 @@ struct eng_place eng_place_of_hash(const struct eng_stripe *stripe, uint64_t has
     return place;
 }
 
-struct eng_place eng_place_of(struct eng_store *store, uint8_t pool, const uint8_t key[32],
-                              struct eng_stripe **stripe_out)
-{
-    return eng_place_in_epoch(store, pool, eng_pool_epoch(store, pool), key, stripe_out);
-}
-
-struct eng_place eng_place_in_epoch(struct eng_store *store, uint8_t pool, uint64_t epoch,
-                                    const uint8_t key[32], struct eng_stripe **stripe_out)
+/* Inlined into both: a get spends a twelfth of its instructions on where to look. */
+static inline struct eng_place place_in_epoch(struct eng_store *store, uint8_t pool, uint64_t epoch,
+                                              const uint8_t key[32], struct eng_stripe **stripe_out)
 {
     const struct eng_superblock *super = &store->super;
     uint64_t domain = eng_mix64(epoch << 8 | (pool + 1u));
     uint64_t hash = eng_key_hash(key, super->hash_seed[0] ^ domain, super->hash_seed[1]);
     *stripe_out = eng_stripe_of(store, hash);
     return eng_place_of_hash(*stripe_out, hash);
+}
+
+struct eng_place eng_place_of(struct eng_store *store, uint8_t pool, const uint8_t key[32],
+                              struct eng_stripe **stripe_out)
+{
+    return place_in_epoch(store, pool, eng_pool_epoch(store, pool), key, stripe_out);
+}
+
+struct eng_place eng_place_in_epoch(struct eng_store *store, uint8_t pool, uint64_t epoch,
+                                    const uint8_t key[32], struct eng_stripe **stripe_out)
+{
+    return place_in_epoch(store, pool, epoch, key, stripe_out);
 }

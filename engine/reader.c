@@ -94,7 +94,7 @@ static enum verdict verify_once(const struct search *search, struct eng_ref *ref
     uint64_t length = doc->type == ENG_PART ? sizeof *doc + (uint64_t)doc->meta_len
                                             : eng_doc_body_off(doc) + doc->body_len;
     ref->verified = (ref->slot_word & ENG_SLOT_VERIFIED) != 0;
-    if ((search->flags & ENG_HEADER) != 0 && doc->type != ENG_HEAD)
+    if ((search->flags & ENG_HEADER) != 0 && doc->type != ENG_HEAD && doc->type != ENG_VECTOR)
         return IS_IT;
     if (!at_hand(search, ref, length) ||
         (must_not_wait(search) && !ref->verified && length > VERIFY_NOWAIT_MAX))

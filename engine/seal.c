@@ -6,6 +6,7 @@
 #include "engine/base/check.h"
 #include "engine/base/crc32c.h"
 #include "engine/geometry.h"
+#include "engine/vector.h"
 
 GYRE_STATIC_SIZE(struct eng_pool_row, 48);
 GYRE_STATIC_SIZE(struct eng_stripe_row, 32);
@@ -181,6 +182,17 @@ bool eng_ban_row_valid(const struct eng_ban_row *row)
     return row->pool < ENG_MAX_POOLS && row->zero_ == 0 && row->crc == ban_crc(row);
 }
 
+/* Whether an alternate kept inside lies in the strings, and its metadata in it. */
+static bool inline_valid(const uint8_t *strings, uint64_t len, uint64_t where)
+{
+    struct eng_inline head;
+    uint32_t inside_len = (uint32_t)where;
+    if (!eng_span_inside(where >> 32, inside_len, len) || inside_len < sizeof head)
+        return false;
+    memcpy(&head, strings + (where >> 32), sizeof head);
+    return head.meta_len <= inside_len - sizeof head;
+}
+
 gyre_err eng_vector_check(const void *body, size_t len, uint32_t *count_out)
 {
     *count_out = 0;
@@ -194,6 +206,9 @@ gyre_err eng_vector_check(const void *body, size_t len, uint32_t *count_out)
         struct eng_vector_entry entry;
         memcpy(&entry, (const uint8_t *)body + 8 + i * sizeof entry, sizeof entry);
         if (!eng_span_inside(entry.vary_off, entry.vary_len, len - strings_off))
+            return GYRE_DAMAGED;
+        if ((entry.flags & ENG_ALTERNATE_INLINE) != 0 &&
+            !inline_valid((const uint8_t *)body + strings_off, len - strings_off, entry.head_salt))
             return GYRE_DAMAGED;
     }
     *count_out = (uint32_t)count;

@@ -91,6 +91,7 @@ struct eng_commit {
     uint64_t if_serial;
     uint32_t now;    /* Unix seconds: an expired object counts as absent */
     uint64_t now_ms; /* for bans; 0: `now` */
+    bool keeps_age;  /* spec.stored_ticks are given: the object was stored before */
     bool sync;
 };
 

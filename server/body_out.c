@@ -214,7 +214,9 @@ static void begin(struct srv_exchange *ex, const struct srv_response *response, 
 {
     SRV_CHECK(!ex->is_responded && response->status >= 200);
     ex->is_responded = true;
-    srv_observe_answer(ex, response->status);
+    ex->status = response->status;
+    if (ex->is_logged)
+        srv_observe_answer(ex);
     srv_body_in_stop(ex);
     ex->out_left = is_bodyless(ex, response->status) || len == SRV_LENGTH_UNKNOWN ? 0 : len;
     if (ex->out_left == 0) {

@@ -187,6 +187,7 @@ static bool s3_create(struct srv_server *server)
         .store = server->store,
         .pool = server->pool,
         .region = options->region,
+        .lifecycle_day_s = (uint32_t)(options->lifecycle_day / 1000),
         .access = &options->access,
         .etag = (enum srv_s3_etag)options->etag,
         .bucket_rules = options->buckets,

@@ -76,4 +76,5 @@ struct srv_exchange {
     bool is_early;    /* HTTP/1: answered before the body had been read */
     bool is_writing;  /* 100 Continue is being written through TLS */
     bool must_close;
+    bool is_logged; /* the access log was on when the request came */
 };

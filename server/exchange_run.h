@@ -29,7 +29,8 @@ void srv_glue_end(struct srv_exchange *ex);
 
 /* What becomes of an exchange, for metrics and log. */
 void srv_observe_begin(struct srv_exchange *ex);
-void srv_observe_answer(struct srv_exchange *ex, int status);
+/* The response begins; for exchanges that are logged. */
+void srv_observe_answer(struct srv_exchange *ex);
 void srv_observe_end(struct srv_exchange *ex, bool is_aborted);
 /* A head that never became an exchange was answered. */
 void srv_observe_rejected(struct srv_conn *conn, int status);

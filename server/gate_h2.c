@@ -197,9 +197,10 @@ void srv_gate_h2_start_buffered(struct srv_conn *conn)
     size_t n = conn->rest_len;
     /* What was received here so far is libh2o's to read, and all that comes. */
     h2o_socket_dont_read(sock, 0);
-    h2o_iovec_t to = h2o_buffer_reserve(&sock->input, n);
-    memcpy(to.base, conn->rest, n);
-    sock->input->size += n;
+    if (n > 0) {
+        memcpy(h2o_buffer_reserve(&sock->input, n).base, conn->rest, n);
+        sock->input->size += n;
+    }
     conn->rest_len = 0;
     srv_conn_settle(conn);
     srv_conn_ref(conn);

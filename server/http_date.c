@@ -79,20 +79,37 @@ static inline void put_two(char *at, int value)
     at[1] = (char)('0' + value % 10);
 }
 
-/* Every answer about an object has a date, hence a template whose length the compiler knows. */
-void srv_http_date_write(int64_t unix_s, char text_out[SRV_HTTP_DATE_LEN + 1])
+/* A day's text, with a time to be filled in. */
+struct day_text {
+    uint32_t day; /* since 1970, from 1 on; 0: none yet */
+    char text[SRV_HTTP_DATE_LEN + 1];
+};
+
+static void write_day(int64_t unix_s, struct day_text *out)
 {
     struct civil c;
-    civil_from_unix(clamp(unix_s, SRV_DATE_MAX_S), &c);
-    memcpy(text_out, "Sun, 00 Jan 0000 00:00:00 GMT", SRV_HTTP_DATE_LEN + 1);
-    memcpy(text_out, day_names[c.weekday], 3);
-    put_two(text_out + 5, c.day);
-    memcpy(text_out + 8, month_names[c.month - 1], 3);
-    put_two(text_out + 12, c.year / 100);
-    put_two(text_out + 14, c.year % 100);
-    put_two(text_out + 17, c.hour);
-    put_two(text_out + 20, c.minute);
-    put_two(text_out + 23, c.second);
+    civil_from_unix(unix_s, &c);
+    out->day = (uint32_t)(unix_s / DAY_S) + 1;
+    memcpy(out->text, "Sun, 00 Jan 0000 00:00:00 GMT", SRV_HTTP_DATE_LEN + 1);
+    memcpy(out->text, day_names[c.weekday], 3);
+    put_two(out->text + 5, c.day);
+    memcpy(out->text + 8, month_names[c.month - 1], 3);
+    put_two(out->text + 12, c.year / 100);
+    put_two(out->text + 14, c.year % 100);
+}
+
+/* Every answer about an object has a date, most often of the same day as the one before. */
+void srv_http_date_write(int64_t unix_s, char text_out[SRV_HTTP_DATE_LEN + 1])
+{
+    static _Thread_local struct day_text last;
+    unix_s = clamp(unix_s, SRV_DATE_MAX_S);
+    if (last.day != (uint32_t)(unix_s / DAY_S) + 1)
+        write_day(unix_s, &last);
+    unsigned second_of_day = (unsigned)(unix_s % DAY_S);
+    memcpy(text_out, last.text, SRV_HTTP_DATE_LEN + 1);
+    put_two(text_out + 17, (int)(second_of_day / 3600));
+    put_two(text_out + 20, (int)(second_of_day / 60 % 60));
+    put_two(text_out + 23, (int)(second_of_day % 60));
 }
 
 void srv_iso_date_write(int64_t unix_ms, char text_out[SRV_ISO_DATE_LEN + 1])

@@ -29,11 +29,9 @@ static bool is_logging(const struct srv_loop *loop)
     return loop->env->access_log != NULL && srv_access_log_on(loop->env->access_log);
 }
 
-void srv_observe_answer(struct srv_exchange *ex, int status)
+void srv_observe_answer(struct srv_exchange *ex)
 {
-    ex->status = status;
-    if (is_logging(ex->loop))
-        ex->first_ns = now_ns();
+    ex->first_ns = now_ns();
 }
 
 /* ---- The access log ---- */
@@ -59,7 +57,8 @@ void srv_observe_begin(struct srv_exchange *ex)
 {
     ex->begun_ns = now_ns();
     ex->said = SRV_RESULT_UNKNOWN;
-    if (is_logging(ex->loop))
+    ex->is_logged = is_logging(ex->loop) && !ex->conn->listener->config.is_admin;
+    if (ex->is_logged)
         peer(ex->conn); /* at the end the socket may be gone */
 }
 
@@ -133,14 +132,13 @@ void srv_observe_end(struct srv_exchange *ex, bool is_aborted)
     if (role != NULL)
         srv_latency_add(&ex->loop->latency, srv_latency_kind(role->id, ex->operation, result),
                         ended_ns - ex->begun_ns);
-    /* Not what watches us every few seconds. */
-    if (is_logging(ex->loop) && !ex->conn->listener->config.is_admin)
+    if (ex->is_logged)
         log_exchange(ex, role, operation, result, ended_ns);
 }
 
 void srv_exchange_note_user(struct srv_exchange *ex, struct srv_str user)
 {
-    if (!is_logging(ex->loop))
+    if (!ex->is_logged)
         return;
     char *copy = h2o_mem_alloc_pool(ex->pool, user.len + 1);
     memcpy(copy, user.base, user.len);

@@ -131,6 +131,7 @@ static void set_defaults(struct srv_options *options)
         .send_timeout = 60000,
         .drain_timeout = 30000,
         .etag = SRV_S3_ETAG_MD5,
+        .lifecycle_day = UINT64_C(24) * 3600 * 1000,
         .log_level = SRV_LOG_INFO,
     };
 }
@@ -193,6 +194,7 @@ static bool check_least(const struct srv_options *options, char *error_out)
         {"--buffer-budget", options->buffer_budget, 1 << 20, "give at least 1M"},
         {"--address-buffers", options->address_buffers != 0 ? options->address_buffers : UINT64_MAX,
          1 << 20, "give at least 1M"},
+        {"--lifecycle-day", options->lifecycle_day, 1000, "give at least 1s"},
         {"--handshake-timeout", options->handshake_timeout, 1, "give more than 0, such as 10s"},
         {"--head-timeout", options->head_timeout, 1, "give more than 0, such as 10s"},
         {"--idle-timeout", options->idle_timeout, 1, "give more than 0, such as 60s"},

@@ -61,6 +61,7 @@ struct srv_options {
     uint64_t drain_timeout;
     uint64_t etag; /* enum srv_s3_etag */
     char *region;
+    uint64_t lifecycle_day; /* ms */
     bool anonymous;
     char *access_log;           /* NULL: none */
     uint64_t access_log_format; /* enum srv_access_format */

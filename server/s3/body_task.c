@@ -88,7 +88,9 @@ static void on_worked(struct srv_s3_task *base)
 {
     struct srv_s3_body_task *task = (struct srv_s3_body_task *)base;
 
-    if (task->code != SRV_S3_NONE)
+    if (task->code == SRV_S3_PRECONDITION_FAILED)
+        srv_s3_fail_condition(&base->call, task->condition);
+    else if (task->code != SRV_S3_NONE)
         srv_s3_fail(&base->call, task->code, task->message);
     else
         task->next_(task);
@@ -148,7 +150,7 @@ static void on_body(void *ctx, enum srv_body_event event, struct srv_buf *buf)
         srv_s3_task_run(&task->task, work, on_worked);
 }
 
-static enum srv_s3_code plan(struct srv_s3_body_task *task)
+static enum srv_s3_code plan(struct srv_s3_body_task *task, enum srv_s3_body_sums sums)
 {
     const struct srv_s3_call *call = &task->task.call;
     struct srv_aws_framing framing;
@@ -165,20 +167,35 @@ static enum srv_s3_code plan(struct srv_s3_body_task *task)
     OPENSSL_cleanse(&framing.key, sizeof framing.key);
     if (code != SRV_S3_NONE)
         return code;
-    return srv_s3_put_head_fault(srv_digest_plan(call->req, false, is_framed, &task->plan_),
-                                 &task->message);
+    enum srv_digest_fault fault = srv_digest_plan(call->req, false, is_framed, &task->plan_);
+    if (sums == SRV_S3_BODY_SUMS_ARE_NOT_ITS_OWN) {
+        task->plan_.checksum = SRV_CHECKSUM_NONE;
+        task->plan_.has_value = task->plan_.is_trailing = false;
+        if (fault == SRV_DIGEST_BAD_CHECKSUM || fault == SRV_DIGEST_MANY_CHECKSUMS ||
+            fault == SRV_DIGEST_CHECKSUM_MISSING)
+            fault = SRV_DIGEST_FINE;
+    }
+    return srv_s3_put_head_fault(fault, &task->message);
 }
 
 void srv_s3_body_task_receive(struct srv_s3_body_task *task, size_t limit,
                               void (*work_of_task)(struct srv_s3_body_task *task),
                               void (*next)(struct srv_s3_body_task *task))
 {
+    srv_s3_body_task_receive_of(task, limit, SRV_S3_BODY_SUMS_ARE_ITS_OWN, work_of_task, next);
+}
+
+void srv_s3_body_task_receive_of(struct srv_s3_body_task *task, size_t limit,
+                                 enum srv_s3_body_sums sums,
+                                 void (*work_of_task)(struct srv_s3_body_task *task),
+                                 void (*next)(struct srv_s3_body_task *task))
+{
     const struct srv_s3_call *call = &task->task.call;
 
     task->limit_ = limit;
     task->work_ = work_of_task;
     task->next_ = next;
-    enum srv_s3_code code = plan(task);
+    enum srv_s3_code code = plan(task, sums);
     if (code != SRV_S3_NONE)
         srv_s3_fail(call, code, task->message);
     else if (call->req->has_body)

@@ -19,6 +19,7 @@ struct srv_s3_body_task {
     size_t len;
     enum srv_s3_code code; /* of `work`; what is wrong with the body comes here before it */
     const char *message;   /* for `code`; NULL: the table's. Static */
+    const char *condition; /* with PRECONDITION_FAILED: which one. Static */
     size_t limit_;
     size_t capacity_;
     struct srv_aws_chunked *framing_;
@@ -32,6 +33,9 @@ struct srv_s3_body_task {
 void *srv_s3_body_task_create(const struct srv_s3_call *call, size_t size,
                               void (*fini)(struct srv_s3_body_task *task));
 
+/* Whether x-amz-checksum-... fields are of the body itself, or of something that it names. */
+enum srv_s3_body_sums { SRV_S3_BODY_SUMS_ARE_ITS_OWN, SRV_S3_BODY_SUMS_ARE_NOT_ITS_OWN };
+
 /* Receives a body of at most `limit` bytes, verifies its digests and signatures and runs `work`,
  * then `next` on the loop unless it was found wrong: then the request is answered. After `work`, a
  * code that is not NONE is answered instead of `next`. What is longer is answered with
@@ -39,3 +43,8 @@ void *srv_s3_body_task_create(const struct srv_s3_call *call, size_t size,
 void srv_s3_body_task_receive(struct srv_s3_body_task *task, size_t limit,
                               void (*work)(struct srv_s3_body_task *task),
                               void (*next)(struct srv_s3_body_task *task));
+/* The same with a choice. */
+void srv_s3_body_task_receive_of(struct srv_s3_body_task *task, size_t limit,
+                                 enum srv_s3_body_sums sums,
+                                 void (*work)(struct srv_s3_body_task *task),
+                                 void (*next)(struct srv_s3_body_task *task));

@@ -117,6 +117,16 @@ static void on_made(struct srv_s3_task *task)
     srv_s3_answer_empty(call, 200, &head, 0);
 }
 
+/* A region that is named when a bucket is made is shown as its own. */
+static enum srv_s3_code take_location(struct bucket_task *t)
+{
+    enum srv_s3_code code = srv_s3_location_check(&t->location);
+
+    if (code == SRV_S3_NONE && t->location.region.base != NULL)
+        replace_facts(t, srv_s3_facts_with(t->facts, SRV_S3_FACT_LOCATION, t->location.region));
+    return t->facts != NULL ? code : SRV_S3_SLOW_DOWN;
+}
+
 static void on_create_body(void *ctx, enum srv_body_event event, struct srv_buf *buf)
 {
     struct bucket_task *t = ctx;
@@ -128,7 +138,7 @@ static void on_create_body(void *ctx, enum srv_body_event event, struct srv_buf 
     srv_buf_release(buf);
     switch (event) {
     case SRV_BODY_DATA: srv_body_read(call->ex, on_create_body); return;
-    case SRV_BODY_END: code = srv_s3_location_check(&t->location); break;
+    case SRV_BODY_END: code = take_location(t); break;
     case SRV_BODY_MALFORMED: code = SRV_S3_INCOMPLETE_BODY; break;
     case SRV_BODY_STALLED: code = SRV_S3_REQUEST_TIMEOUT; break;
     case SRV_BODY_OVERLOAD: code = SRV_S3_SLOW_DOWN; break;

@@ -43,6 +43,7 @@ struct srv_s3_bucket {
 
 struct srv_s3_buckets {
     pthread_rwlock_t lock;
+    _Atomic bool have_rules;                     /* [a] raised once, never lowered */
     struct gyre_store *store;                    /* [c] */
     struct srv_names *names;                     /* [c] */
     enum srv_s3_etag etag;                       /* [c] */

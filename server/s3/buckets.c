@@ -52,6 +52,17 @@ static struct srv_s3_bucket_rule find_rule(const struct srv_s3_buckets *buckets,
     return (struct srv_s3_bucket_rule){.etag = buckets->etag};
 }
 
+static void note_rules(struct srv_s3_buckets *buckets, const struct srv_s3_facts *facts)
+{
+    if (facts->lifecycle != NULL)
+        atomic_store_explicit(&buckets->have_rules, true, memory_order_relaxed);
+}
+
+bool srv_s3_buckets_have_rules(const struct srv_s3_buckets *buckets)
+{
+    return atomic_load_explicit(&buckets->have_rules, memory_order_relaxed);
+}
+
 /* Takes `facts` unless it returns NULL. */
 static struct srv_s3_bucket *insert_locked(struct srv_s3_buckets *buckets, struct srv_str name,
                                            enum srv_s3_bucket_state state, int64_t created_ms,
@@ -67,6 +78,7 @@ static struct srv_s3_bucket *insert_locked(struct srv_s3_buckets *buckets, struc
     pthread_mutex_init(&bucket->key_lock, NULL);
     pthread_mutex_init(&bucket->change_lock, NULL);
     bucket->facts = facts;
+    note_rules(buckets, facts);
     bucket->was_empty = state == SRV_S3_BUCKET_CREATING;
     bucket->rule = find_rule(buckets, name);
     bucket->created_ms = created_ms;
@@ -279,6 +291,7 @@ static enum srv_s3_code store_facts(struct srv_s3_buckets *buckets, struct srv_s
         pthread_rwlock_wrlock(&buckets->lock);
         srv_s3_facts_release(bucket->facts);
         bucket->facts = srv_s3_facts_acquire(facts);
+        note_rules(buckets, facts);
         pthread_rwlock_unlock(&buckets->lock);
     }
     srv_s3_bucket_leave(bucket, NULL);

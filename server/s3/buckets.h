@@ -52,6 +52,9 @@ enum srv_s3_code srv_s3_bucket_enter(struct srv_s3_buckets *buckets, struct srv_
 /* Ends it; `committed` is the key of the object that is there now, NULL if none was stored. */
 void srv_s3_bucket_leave(struct srv_s3_bucket *bucket, const struct gyre_key *committed);
 
+/* Whether any bucket had lifecycle rules since the start: most stores never have. */
+bool srv_s3_buckets_have_rules(const struct srv_s3_buckets *buckets);
+
 /* The bucket's facts, to be released. */
 struct srv_s3_facts *srv_s3_bucket_facts(struct srv_s3_buckets *buckets,
                                          struct srv_s3_bucket *bucket);

@@ -36,6 +36,7 @@ struct srv_s3 {
     _Atomic bool is_open;               /* [a] as access->is_open: most stores have no users */
     pthread_rwlock_t access_lock;       /* held while a request is looked at */
     const struct srv_s3_access *access; /* [w] never NULL */
+    struct srv_s3_sweeper *sweeper;     /* [c] */
     char region[SRV_S3_REGION_MAX];
     char host_id[SRV_S3_HOST_ID_LEN + 1]; /* x-amz-id-2: which process answered */
 };

@@ -66,3 +66,36 @@ uint64_t srv_crc_update(enum srv_crc_kind kind, uint64_t crc, const void *bytes,
         crc = (crc >> 8) ^ c->t[0][(crc ^ *at) & 0xff];
     return crc ^ mask;
 }
+
+/* ---- Putting two together ---- */
+
+/* A product of polynomials over GF(2) modulo the CRC's own, in the reflected order of bits: the
+ * highest bit stands for 1. */
+static uint64_t multiply(enum srv_crc_kind kind, uint64_t a, uint64_t b)
+{
+    uint64_t one = srv_crc_size(kind) == 8 ? UINT64_C(1) << 63 : UINT64_C(1) << 31;
+    uint64_t product = 0;
+
+    for (uint64_t bit = one; bit != 0; bit >>= 1) {
+        if (a & bit)
+            product ^= b;
+        b = (b >> 1) ^ (b & 1 ? polynomials[kind] : 0);
+    }
+    return product;
+}
+
+/* Behind `len` bytes more, a CRC is what it was times x to the power of their bits (as zlib's
+ * crc32_combine has it, by Mark Adler). */
+uint64_t srv_crc_combine(enum srv_crc_kind kind, uint64_t first, uint64_t second, uint64_t len)
+{
+    uint64_t one = srv_crc_size(kind) == 8 ? UINT64_C(1) << 63 : UINT64_C(1) << 31;
+    uint64_t power = one >> 8; /* x^8: a byte */
+    uint64_t shift = one;
+
+    for (; len > 0; len >>= 1) {
+        if (len & 1)
+            shift = multiply(kind, shift, power);
+        power = multiply(kind, power, power);
+    }
+    return multiply(kind, shift, first) ^ second;
+}

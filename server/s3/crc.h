@@ -20,3 +20,6 @@ uint64_t srv_crc_update(enum srv_crc_kind kind, uint64_t crc, const void *bytes,
 
 /* How many bytes a CRC of this kind has: 4 or 8. */
 size_t srv_crc_size(enum srv_crc_kind kind);
+
+/* The CRC of bytes with the CRC `first` followed by `len` bytes with the CRC `second`. */
+uint64_t srv_crc_combine(enum srv_crc_kind kind, uint64_t first, uint64_t second, uint64_t len);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/s3/lifecycle.h"
+
 enum { VERSION = 1, ITEM_HEADER_LEN = 5, TAG_OPTIONAL = 0x80 };
 
 static uint32_t load_u32(const uint8_t *at)
@@ -54,8 +56,12 @@ struct srv_s3_facts *srv_s3_facts_create(const void *bytes, size_t len)
         memcpy(facts->bytes, bytes, len);
     if (!decode(facts)) {
         free(facts);
-        facts = NULL;
+        return NULL;
     }
+    struct srv_str lifecycle = facts->of[SRV_S3_FACT_LIFECYCLE];
+    enum srv_s3_code code; /* it was checked when it was stored */
+    if (lifecycle.base != NULL)
+        facts->lifecycle = srv_s3_lifecycle_create(lifecycle.base, lifecycle.len, &code);
     return facts;
 }
 
@@ -107,6 +113,8 @@ struct srv_s3_facts *srv_s3_facts_acquire(struct srv_s3_facts *facts)
 void srv_s3_facts_release(struct srv_s3_facts *facts)
 {
     /* Whoever frees must see all that other holders did with it. */
-    if (facts != NULL && atomic_fetch_sub_explicit(&facts->refs_, 1, memory_order_acq_rel) == 1)
+    if (facts != NULL && atomic_fetch_sub_explicit(&facts->refs_, 1, memory_order_acq_rel) == 1) {
+        srv_s3_lifecycle_destroy(facts->lifecycle);
         free(facts);
+    }
 }

@@ -15,11 +15,14 @@
 
 #include "server/exchange.h"
 
+struct srv_s3_lifecycle;
+
 enum srv_s3_fact {
     SRV_S3_FACT_OWNER = 1,     /* a user's name */
     SRV_S3_FACT_ACL = 2,       /* as of server/s3/acl.h */
     SRV_S3_FACT_TAGS = 3,      /* as of server/s3/tagging.h */
     SRV_S3_FACT_LIFECYCLE = 4, /* as of server/s3/lifecycle.h */
+    SRV_S3_FACT_LOCATION = 5,  /* the region that was named when it was made */
     SRV_S3_FACT_COUNT
 };
 
@@ -27,6 +30,7 @@ enum { SRV_S3_FACTS_BYTES_MAX = 60 << 10 };
 
 struct srv_s3_facts {
     _Atomic uint32_t refs_;
+    struct srv_s3_lifecycle *lifecycle;   /* the rules, read; NULL: none */
     struct srv_str of[SRV_S3_FACT_COUNT]; /* base NULL: not known. [0] is not used */
     size_t len;
     uint8_t bytes[]; /* the encoded form, which `of` points into */

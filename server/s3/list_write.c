@@ -122,7 +122,11 @@ static void write_head(const struct srv_list_writer *writer, const struct srv_li
     const struct srv_list_query *query = writer->query;
 
     srv_xml_element(xml, "Name", writer->bucket);
-    element(writer, xml, "Prefix", query->prefix);
+    /* Clients take the encoding off the prefix that they are told of in version 2, not in 1. */
+    if (query->kind == SRV_LIST_V1)
+        srv_xml_element(xml, "Prefix", query->prefix);
+    else
+        element(writer, xml, "Prefix", query->prefix);
     switch (query->kind) {
     case SRV_LIST_V1: write_head_v1(writer, page, xml); break;
     case SRV_LIST_V2: write_head_v2(writer, page, xml); break;

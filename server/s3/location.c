@@ -70,7 +70,7 @@ static bool is_region(struct srv_str name)
     return name.len <= 63;
 }
 
-enum srv_s3_code srv_s3_location_check(const struct srv_s3_location *location)
+enum srv_s3_code srv_s3_location_check(struct srv_s3_location *location)
 {
     struct srv_str body = trim((struct srv_str){location->bytes, location->len});
     struct srv_str content, region;
@@ -85,5 +85,10 @@ enum srv_s3_code srv_s3_location_check(const struct srv_s3_location *location)
         return SRV_S3_NONE;
     if (!element(content, "<LocationConstraint", "</LocationConstraint>", &region))
         return SRV_S3_MALFORMED_XML;
-    return is_region(trim(region)) ? SRV_S3_NONE : SRV_S3_INVALID_LOCATION;
+    region = trim(region);
+    if (!is_region(region))
+        return SRV_S3_INVALID_LOCATION;
+    if (region.len > 0)
+        location->region = region;
+    return SRV_S3_NONE;
 }

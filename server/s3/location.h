@@ -12,6 +12,7 @@ enum { SRV_S3_LOCATION_BODY_MAX = 4096 };
 struct srv_s3_location {
     size_t len;
     bool is_too_long;
+    struct srv_str region; /* once it was checked: what is named, in `bytes`; base NULL: nothing */
     char bytes[SRV_S3_LOCATION_BODY_MAX];
 };
 
@@ -21,4 +22,4 @@ void srv_s3_location_feed(struct srv_s3_location *location, const char *bytes, s
  * whose location, if there is one, is shaped like the name of a region. Every such name is taken:
  * the data are where the gateway is, and clients name the region they are configured for. NONE,
  * MALFORMED_XML, INVALID_LOCATION. */
-enum srv_s3_code srv_s3_location_check(const struct srv_s3_location *location);
+enum srv_s3_code srv_s3_location_check(struct srv_s3_location *location);

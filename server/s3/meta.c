@@ -24,6 +24,7 @@ enum tag {
     TAG_PART_SUMS = 16,
     TAG_STORAGE_CLASS = 17,
     TAG_REDIRECT = 18,
+    TAG_UPLOAD = 19,
     TAG_COUNT
 };
 
@@ -46,6 +47,7 @@ static const uint16_t place_of[TAG_COUNT] = {
     [TAG_PART_SUMS] = AT(part_sums),
     [TAG_STORAGE_CLASS] = AT(storage_class),
     [TAG_REDIRECT] = AT(redirect),
+    [TAG_UPLOAD] = AT(upload),
 };
 
 /* What every record must fulfil, on its way in and out. */

@@ -40,6 +40,7 @@ struct srv_s3_meta {
     struct srv_str acl;           /* as of server/s3/acl.h */
     struct srv_str tags;          /* as of server/s3/tagset.h */
     struct srv_str checksum;      /* as of server/s3/checksum.h */
+    struct srv_str upload;        /* the id of the upload that it came by */
     struct srv_str part_sums;     /* the values of an upload's parts, one after the other */
     size_t n_user;
     struct srv_field user[SRV_S3_META_USER_MAX]; /* names lower-case, without "x-amz-meta-" */

@@ -129,6 +129,7 @@ void srv_names_fail(struct srv_names *names, enum srv_names_fault fault)
                 names->db.message);
     names->has_complained = true;
     srv_names_db_close(&names->db);
+    srv_names_close_readers(names);
 }
 
 static size_t finish(struct srv_names_note *first)

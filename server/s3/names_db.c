@@ -1,9 +1,11 @@
 #include "server/s3/names_db.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/check.h"
 #include "server/s3/names_vfs.h"
@@ -146,6 +148,16 @@ static enum srv_names_fault prepare(struct srv_names_db *db)
     return SRV_NAMES_FINE;
 }
 
+/* For its owner alone; SQLite gives the other files the same mode. A file that is there already is
+ * not touched, for closing it would end the locks that this process has on it. */
+static void create_private(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        close(fd);
+}
+
 static enum srv_names_fault open_db(struct srv_names_db *db, const char *path, bool is_writer,
                                     unsigned cache_kib)
 {
@@ -172,6 +184,8 @@ enum srv_names_fault srv_names_db_open(struct srv_names_db *db, const char *path
         snprintf(db->message, sizeof db->message, "SQLite has no file system");
         return SRV_NAMES_TROUBLE;
     }
+    if (is_writer)
+        create_private(path);
     enum srv_names_fault fault = open_db(db, path, is_writer, cache_kib);
     if (fault != SRV_NAMES_FINE)
         srv_names_db_close(db);

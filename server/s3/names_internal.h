@@ -10,7 +10,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/types.h>
 
 #include "server/s3/names.h"
 #include "server/s3/names_db.h"
@@ -38,8 +37,7 @@ struct srv_names {
     struct srv_names_db db;          /* [o] */
     int lock_fd;                     /* [o] -1: none */
     int slot;                        /* [o] -1: none */
-    dev_t device;                    /* [o] of the file that is open */
-    ino_t inode;                     /* [o] */
+    uint64_t device, inode;          /* [o] of the file that is open; written under readers_lock */
     bool is_failing;                 /* [o] a fault was met and nothing done about it yet */
     bool is_damaged;                 /* [o] the file has to be made anew */
     bool has_missed;                 /* [o] changes since `mark` lack a row */
@@ -86,6 +84,9 @@ void srv_names_part(struct srv_names *names);
 
 /* A reader found damage: any thread. */
 void srv_names_suspect(struct srv_names *names);
+
+/* Closes the connections that nobody uses: any thread. */
+void srv_names_close_readers(struct srv_names *names);
 
 /* Whether somebody wants the thread to end. */
 bool srv_names_is_stopping(struct srv_names *names);

@@ -47,46 +47,98 @@ static bool open_locks(struct srv_names *names)
 
 /* ---- The file ---- */
 
-static void note_identity(struct srv_names *names)
+/* A WAL does not say which file it belongs to, so beside a file that somebody put in place it would
+ * be read into the wrong one. Hence the lock file says which file is the one we wrote to. */
+struct identity {
+    uint64_t device, inode;
+};
+
+static struct identity identity_of_path(const char *path, uint64_t *size_out)
 {
     struct stat status;
 
-    if (stat(names->path, &status) != 0)
+    if (stat(path, &status) != 0)
         status = (struct stat){0};
-    names->device = status.st_dev;
-    names->inode = status.st_ino;
+    if (size_out != NULL)
+        *size_out = (uint64_t)status.st_size;
+    return (struct identity){status.st_dev, status.st_ino};
+}
+
+static bool is_same(struct identity a, struct identity b)
+{
+    return a.device == b.device && a.inode == b.inode;
+}
+
+static struct identity written_to(const struct srv_names *names)
+{
+    struct identity identity;
+
+    if (pread(names->lock_fd, &identity, sizeof identity, 0) != (ssize_t)sizeof identity)
+        identity = (struct identity){0};
+    return identity;
+}
+
+static void note_identity(struct srv_names *names)
+{
+    struct identity identity = identity_of_path(names->path, NULL);
+
+    pthread_mutex_lock(&names->readers_lock);
+    names->device = identity.device;
+    names->inode = identity.inode;
+    pthread_mutex_unlock(&names->readers_lock);
+    /* If it cannot be written, the next one to come makes the index anew. */
+    if (pwrite(names->lock_fd, &identity, sizeof identity, 0) != (ssize_t)sizeof identity)
+        (void)ftruncate(names->lock_fd, 0);
 }
 
 bool srv_names_is_in_place(const struct srv_names *names)
 {
-    struct stat status;
+    uint64_t size;
+    struct identity here = identity_of_path(names->path, &size);
 
-    return stat(names->path, &status) == 0 && status.st_dev == names->device &&
-           status.st_ino == names->inode && status.st_size > 0;
+    return is_same(here, (struct identity){names->device, names->inode}) && size > 0;
 }
 
-static void unlink_all(const struct srv_names *names)
+static void path_with(const struct srv_names *names, const char *suffix,
+                      char path_out[SRV_NAMES_PATH_MAX + 8])
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm"};
-    char path[SRV_NAMES_PATH_MAX + 8];
-
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
-        snprintf(path, sizeof path, "%s%s", names->path, suffixes[i]);
-        (void)unlink(path);
-    }
+    snprintf(path_out, SRV_NAMES_PATH_MAX + 8, "%s%s", names->path, suffix);
 }
 
-/* Only one process at a time throws a file away, and only the one it found damaged: another may
- * have made a new one already. */
+static bool has_file(const struct srv_names *names, const char *suffix)
+{
+    char path[SRV_NAMES_PATH_MAX + 8];
+    uint64_t size;
+
+    path_with(names, suffix, path);
+    (void)identity_of_path(path, &size);
+    return size > 0;
+}
+
+/* Whether what lies there could be read together with a WAL of another file. */
+static bool is_mixed(const struct srv_names *names)
+{
+    struct identity here = identity_of_path(names->path, NULL);
+
+    return !is_same(here, written_to(names)) &&
+           (has_file(names, "-wal") || has_file(names, "-shm"));
+}
+
+/* Only one process at a time throws a file away, and not the one that another made meanwhile. */
 static bool discard(struct srv_names *names)
 {
-    struct stat status;
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    struct identity ours = {names->device, names->inode};
+    char path[SRV_NAMES_PATH_MAX + 8];
 
     if (!set_lock(names, MAKER_BYTE, F_WRLCK))
         return false;
-    if (stat(names->path, &status) != 0 || names->inode == 0 ||
-        (status.st_dev == names->device && status.st_ino == names->inode))
-        unlink_all(names);
+    struct identity here = identity_of_path(names->path, NULL);
+    bool is_anothers = is_same(here, written_to(names)) && !is_same(here, ours) && ours.inode != 0;
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0] && !is_anothers; i++) {
+        path_with(names, suffixes[i], path);
+        (void)unlink(path);
+    }
     set_lock(names, MAKER_BYTE, F_UNLCK);
     names->is_damaged = false;
     names->was_moved = true;
@@ -95,8 +147,7 @@ static bool discard(struct srv_names *names)
 
 static bool open_file(struct srv_names *names)
 {
-    SRV_CHECK(names->db.db == NULL);
-    if (names->is_damaged && !discard(names))
+    if ((names->is_damaged || is_mixed(names)) && !discard(names))
         return false;
     atomic_fetch_add_explicit(&names->generation, 1, memory_order_acq_rel);
     enum srv_names_fault fault = srv_names_db_open(&names->db, names->path, true, CACHE_KIB);

@@ -41,6 +41,30 @@ static void give_reader(struct srv_names *names, uint64_t generation, struct srv
         srv_names_db_close(db);
 }
 
+void srv_names_close_readers(struct srv_names *names)
+{
+    pthread_mutex_lock(&names->readers_lock);
+    while (names->n_readers > 0)
+        srv_names_db_close(&names->readers[--names->n_readers]);
+    pthread_mutex_unlock(&names->readers_lock);
+}
+
+/* Opens the file that the index writes to, and no other that was put in its place since. */
+static enum srv_names_fault open_reader(struct srv_names *names, struct srv_names_db *db)
+{
+    enum srv_names_fault fault = SRV_NAMES_TROUBLE;
+
+    pthread_mutex_lock(&names->readers_lock);
+    if (srv_names_is_in_place(names))
+        fault = srv_names_db_open(db, names->path, false, CACHE_KIB);
+    if (fault == SRV_NAMES_FINE && !srv_names_is_in_place(names)) {
+        srv_names_db_close(db);
+        fault = SRV_NAMES_TROUBLE;
+    }
+    pthread_mutex_unlock(&names->readers_lock);
+    return fault;
+}
+
 /* ---- A scan ---- */
 
 static enum srv_names_found refuse(struct srv_names_scan *scan, enum srv_names_fault fault)
@@ -63,7 +87,7 @@ enum srv_names_found srv_names_scan_begin(struct srv_names *names, struct srv_st
         return SRV_NAMES_NOT_NOW;
     scan_out->generation_ = atomic_load_explicit(&names->generation, memory_order_acquire);
     if (!take_reader(names, scan_out->generation_, &scan_out->db_))
-        fault = srv_names_db_open(&scan_out->db_, names->path, false, CACHE_KIB);
+        fault = open_reader(names, &scan_out->db_);
     if (fault == SRV_NAMES_FINE)
         fault = srv_names_db_run(&scan_out->db_, SRV_NAMES_BEGIN_READ);
     if (fault != SRV_NAMES_FINE)

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "server/http_date.h"
+#include "server/s3/numbers.h"
 #include "server/s3/object_head.h"
 #include "server/s3/put_head.h"
 #include "server/s3/source_object.h"
 #include "server/s3/task.h"
+#include "server/s3/upload_record.h"
 #include "server/target.h"
 #include "server/xml.h"
 
@@ -24,6 +26,9 @@ struct copy {
     enum srv_s3_code code;      /* of the jobs before the work begins */
     const char *condition;
     const char *message;
+    bool is_part;
+    bool has_range;       /* of the source, for a part */
+    uint64_t first, last; /* bytes of it, both inclusive */
     bool is_done;
     size_t asked_len; /* what the request itself says of the object, as a record */
     uint8_t asked[SRV_S3_META_RECORD_MAX];
@@ -77,6 +82,46 @@ static enum srv_s3_code read_algorithm(struct copy *copy)
     return copy->checksum != SRV_CHECKSUM_NONE ? SRV_S3_NONE : SRV_S3_INVALID_REQUEST;
 }
 
+/* x-amz-copy-source-range: "bytes=FIRST-LAST", nothing less. */
+static enum srv_s3_code read_range(struct copy *copy)
+{
+    static const char prefix[] = "bytes=";
+    const struct srv_str *value =
+        srv_request_field(copy->task.call.req, "x-amz-copy-source-range", NULL);
+
+    if (value == NULL)
+        return SRV_S3_NONE;
+    struct srv_str text = *value;
+    if (text.len < sizeof prefix || memcmp(text.base, prefix, sizeof prefix - 1) != 0)
+        return SRV_S3_INVALID_ARGUMENT;
+    text = (struct srv_str){text.base + sizeof prefix - 1, text.len - sizeof prefix + 1};
+    const char *dash = memchr(text.base, '-', text.len);
+    if (dash == NULL)
+        return SRV_S3_INVALID_ARGUMENT;
+    size_t len = (size_t)(dash - text.base);
+    copy->has_range = true;
+    return srv_s3_parse_u64((struct srv_str){text.base, len}, &copy->first) &&
+                   srv_s3_parse_u64((struct srv_str){dash + 1, text.len - len - 1}, &copy->last) &&
+                   copy->first <= copy->last
+               ? SRV_S3_NONE
+               : SRV_S3_INVALID_ARGUMENT;
+}
+
+/* What a part takes from the request, which the upload has for an object. */
+static enum srv_s3_code read_part(struct copy *copy)
+{
+    const struct srv_s3_call *call = &copy->task.call;
+
+    copy->work.is_part = true;
+    enum srv_s3_code code = srv_s3_part_number_read(call->req, &copy->work.part_number);
+    if (code == SRV_S3_NONE)
+        code = srv_s3_upload_id_read(call->req, &copy->work.upload);
+    if (code == SRV_S3_NONE)
+        code = read_range(copy);
+    return code == SRV_S3_NONE ? srv_s3_precondition_init_source(&copy->on_source, call->req)
+                               : code;
+}
+
 static enum srv_s3_code read_head(struct copy *copy)
 {
     const struct srv_s3_call *call = &copy->task.call;
@@ -89,6 +134,8 @@ static enum srv_s3_code read_head(struct copy *copy)
     enum srv_s3_code code = srv_s3_source_read(call, &copy->name);
     if (code != SRV_S3_NONE)
         return code;
+    if (copy->is_part)
+        return read_part(copy);
     if (!read_directive(call->req, "x-amz-metadata-directive", &copy->replaces_meta) ||
         !read_directive(call->req, "x-amz-tagging-directive", &copy->replaces_tags))
         return SRV_S3_INVALID_ARGUMENT;
@@ -123,7 +170,7 @@ static bool make_record(struct copy *copy, uint8_t record[SRV_S3_META_RECORD_MAX
     meta.acl = asked.acl;
     meta.storage_class = asked.storage_class;
     meta.redirect = asked.redirect;
-    meta.checksum = meta.part_sums = (struct srv_str){NULL, 0};
+    meta.checksum = meta.part_sums = meta.upload = (struct srv_str){NULL, 0};
     return srv_s3_meta_encode(&meta, record, SRV_S3_META_RECORD_MAX, len_out);
 }
 
@@ -150,6 +197,21 @@ static void plan(struct copy *copy, struct srv_digest_plan *plan_out)
     }
 }
 
+/* The bytes that become a part, and how they are digested: its ETag is always of its bytes. */
+static enum srv_s3_code open_part(struct copy *copy)
+{
+    const struct srv_digest_plan digests = {.wants_md5 = true};
+
+    if (copy->has_range) {
+        if (copy->last >= copy->source.end)
+            return SRV_S3_INVALID_RANGE;
+        copy->source.offset = copy->first;
+        copy->source.end = copy->last + 1;
+    }
+    return srv_s3_put_work_init_inner(&copy->work, &copy->task.call, NULL, 0,
+                                      copy->source.end - copy->source.offset, &digests);
+}
+
 static enum srv_s3_code open_source(struct copy *copy)
 {
     const struct srv_s3_call *call = &copy->task.call;
@@ -165,6 +227,8 @@ static enum srv_s3_code open_source(struct copy *copy)
     struct srv_validators stored = {copy->source.meta.etag, copy->source.meta.modified_ms / 1000};
     if (!srv_s3_precondition_holds(&copy->on_source, &stored, copy->now_s, &copy->condition))
         return SRV_S3_PRECONDITION_FAILED;
+    if (copy->is_part)
+        return open_part(copy);
     if (!make_record(copy, record, &len))
         return SRV_S3_METADATA_TOO_LARGE;
     plan(copy, &digests);
@@ -187,7 +251,7 @@ static void pour(struct srv_s3_task *task)
     copy->code = copy->work.code;
     copy->message = copy->work.message;
     copy->condition = copy->work.condition;
-    if (copy->is_done && copy->code == SRV_S3_NONE)
+    if (copy->is_done && copy->code == SRV_S3_NONE && !copy->is_part)
         srv_s3_task_await_lists(task);
 }
 
@@ -203,15 +267,17 @@ static void answer(const struct copy *copy)
 
     srv_iso_date_write(work->modified_ms, modified);
     srv_xml_init(&xml);
-    srv_xml_open(&xml, "CopyObjectResult" SRV_S3_XMLNS);
+    srv_xml_open(&xml,
+                 copy->is_part ? "CopyPartResult" SRV_S3_XMLNS : "CopyObjectResult" SRV_S3_XMLNS);
     srv_xml_element_z(&xml, "LastModified", modified);
     srv_xml_element(&xml, "ETag", srv_s3_quote_etag(srv_s3_str(work->etag), etag));
     if (work->checksum.algorithm != SRV_CHECKSUM_NONE) {
         srv_xml_element(&xml, srv_checksum_element(work->checksum.algorithm),
                         srv_s3_checksum_text(&work->checksum, sum));
-        srv_xml_element_z(&xml, "ChecksumType", srv_s3_checksum_type(&work->checksum));
+        if (!copy->is_part)
+            srv_xml_element_z(&xml, "ChecksumType", srv_s3_checksum_type(&work->checksum));
     }
-    srv_xml_close(&xml, "CopyObjectResult");
+    srv_xml_close(&xml, copy->is_part ? "CopyPartResult" : "CopyObjectResult");
     srv_s3_head_init(&head, &copy->task.call);
     srv_s3_answer_xml(&copy->task.call, &head, &xml);
 }
@@ -237,6 +303,7 @@ void srv_s3_object_copy(const struct srv_s3_call *call)
     if (copy == NULL)
         return;
     copy->now_s = (uint32_t)srv_s3_now_s(call);
+    copy->is_part = call->route.sub == SRV_S3_SUB_UPLOAD_ID;
     enum srv_s3_code code = read_head(copy);
     if (code != SRV_S3_NONE)
         srv_s3_fail(&copy->task.call, code, copy->message);

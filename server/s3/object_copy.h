@@ -1,5 +1,5 @@
-/* CopyObject: an object is stored again under another name, or with other metadata, without its
- * bytes going through the client.
+/* CopyObject and UploadPartCopy: an object, or a range of it for a part of an upload, is stored
+ * again under another name, or with other metadata, without its bytes going through the client.
  *
  *   NEW -> OPENED [a worker finds the source] -> POURING [a worker, some MiB at a time] -> answered
  *
@@ -10,5 +10,5 @@
 
 #include "server/s3/call.h"
 
-/* Answers a PUT with x-amz-copy-source. */
+/* Answers a PUT with x-amz-copy-source, of an object or of a part. */
 void srv_s3_object_copy(const struct srv_s3_call *call);

@@ -154,11 +154,11 @@ static void add_extras(const struct srv_s3_call *call, const struct srv_s3_meta 
     }
     if (is_range || !wants_checksum(call->req))
         return;
+    (void)srv_s3_checksum_decode(meta->checksum, &checksum);
+    const char *type = srv_s3_checksum_type(&checksum);
     if (part->n_parts > 0 && part->is_asked)
         checksum = part->checksum;
-    else
-        (void)srv_s3_checksum_decode(meta->checksum, &checksum);
-    srv_s3_head_add_checksum(&object->head, &checksum, object->checksum);
+    srv_s3_head_add_checksum(&object->head, &checksum, type, object->checksum);
 }
 
 /* The range that the request selects: a part, what Range says, or everything. */
@@ -200,6 +200,7 @@ static gyre_err answer_stored(const struct srv_s3_call *call, struct gyre_handle
     } else if (part.is_asked && part.n_parts > 0) {
         *selection_out = (struct selection){0, 0};
     }
+    srv_s3_head_add_expiration(&object.head, call, meta, length, object.expiration);
     add_extras(call, meta, &part, range.kind == SRV_RANGE_PART && !part.is_asked, &object);
     struct srv_response res = {range.kind == SRV_RANGE_PART ? 206 : 200, object.head.fields,
                                object.head.n, selection_out->len};

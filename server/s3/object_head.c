@@ -16,13 +16,14 @@ struct srv_str srv_s3_quote_etag(struct srv_str etag, char quoted[SRV_S3_ETAG_LE
 }
 
 void srv_s3_head_add_checksum(struct srv_s3_head *head, const struct srv_s3_checksum *checksum,
-                              char text[SRV_S3_CHECKSUM_TEXT_MAX])
+                              const char *type, char text[SRV_S3_CHECKSUM_TEXT_MAX])
 {
     if (checksum->algorithm == SRV_CHECKSUM_NONE)
         return;
     struct srv_str value = srv_s3_checksum_text(checksum, text);
     srv_s3_head_add(head, srv_checksum_field(checksum->algorithm), value);
-    srv_s3_head_add(head, "x-amz-checksum-type", srv_s3_str(srv_s3_checksum_type(checksum)));
+    if (type != NULL)
+        srv_s3_head_add(head, "x-amz-checksum-type", srv_s3_str(type));
 }
 
 static void add_if_set(struct srv_s3_head *head, const char *name, struct srv_str value)

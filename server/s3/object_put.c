@@ -39,12 +39,19 @@ static void answer_stored(struct put *put)
 {
     const struct srv_s3_put_work *work = &put->work;
     char etag[SRV_S3_ETAG_LEN_MAX + 2], value[SRV_S3_CHECKSUM_TEXT_MAX];
+    char expiration[SRV_S3_EXPIRATION_MAX];
     struct srv_s3_head head;
+    struct srv_s3_meta meta;
 
     put->is_answered = true;
     srv_s3_head_init(&head, &put->task.call);
     srv_s3_head_add(&head, "ETag", srv_s3_quote_etag(srv_s3_str(work->etag), etag));
-    srv_s3_head_add_checksum(&head, &work->checksum, value);
+    const char *type = work->is_part ? NULL : srv_s3_checksum_type(&work->checksum);
+    srv_s3_head_add_checksum(&head, &work->checksum, type, value);
+    if (!work->is_part && srv_s3_meta_decode(work->record, work->record_len, &meta)) {
+        meta.modified_ms = work->modified_ms;
+        srv_s3_head_add_expiration(&head, &put->task.call, &meta, work->stored_bytes, expiration);
+    }
     srv_s3_answer_empty(&put->task.call, 200, &head, 0);
 }
 
@@ -155,18 +162,17 @@ static bool fails_early(struct put *put)
     return true;
 }
 
-void srv_s3_object_put(const struct srv_s3_call *call)
+static void receive(const struct srv_s3_call *call,
+                    enum srv_s3_code (*init)(struct srv_s3_put_work *work,
+                                             const struct srv_s3_call *call,
+                                             const char **message_out))
 {
-    if (srv_request_field(call->req, "x-amz-copy-source", NULL) != NULL) {
-        srv_s3_object_copy(call);
-        return;
-    }
     struct put *put = srv_s3_task_create(call, sizeof *put, fini);
     const char *message;
 
     if (put == NULL)
         return;
-    enum srv_s3_code code = srv_s3_put_work_init(&put->work, &put->task.call, &message);
+    enum srv_s3_code code = init(&put->work, &put->task.call, &message);
     if (code != SRV_S3_NONE) {
         refuse(put, code, message);
         return;
@@ -177,4 +183,25 @@ void srv_s3_object_put(const struct srv_s3_call *call)
         srv_body_read(call->ex, on_body);
     else
         feed(put, NULL, true);
+}
+
+static bool is_copy(const struct srv_s3_call *call)
+{
+    return srv_request_field(call->req, "x-amz-copy-source", NULL) != NULL;
+}
+
+void srv_s3_object_put(const struct srv_s3_call *call)
+{
+    if (is_copy(call))
+        srv_s3_object_copy(call);
+    else
+        receive(call, srv_s3_put_work_init);
+}
+
+void srv_s3_part_put(const struct srv_s3_call *call)
+{
+    if (is_copy(call))
+        srv_s3_object_copy(call);
+    else
+        receive(call, srv_s3_put_work_init_part);
 }

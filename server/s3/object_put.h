@@ -1,5 +1,5 @@
-/* PutObject: receives a body and has workers store it, one buffer being worked on while the next
- * comes in.
+/* PutObject and UploadPart: receives a body and has workers store it, one buffer being worked on
+ * while the next comes in.
  *
  * Threads: the exchange's loop.
  * Blocks:  never.
@@ -10,3 +10,4 @@
 
 /* Answers the call later. */
 void srv_s3_object_put(const struct srv_s3_call *call);
+void srv_s3_part_put(const struct srv_s3_call *call);

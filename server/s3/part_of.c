@@ -40,6 +40,7 @@ enum srv_s3_code srv_s3_part_of(const struct srv_request *req, const struct gyre
 {
     struct srv_str raw;
     uint64_t number;
+    struct gyre_part part;
 
     memset(part_out, 0, sizeof *part_out);
     if (req->query.len == 0 || !srv_query_find(req->query, "partNumber", &raw))
@@ -50,6 +51,13 @@ enum srv_s3_code srv_s3_part_of(const struct srv_request *req, const struct gyre
     part_out->n_parts = srv_s3_count_parts(meta);
     if (part_out->n_parts == 0)
         return number == 1 ? SRV_S3_NONE : SRV_S3_INVALID_PART;
-    (void)handle;
+    for (uint32_t i = 0; gyre_handle_part(handle, i, &part) == GYRE_OK; i++) {
+        if (part.number != number)
+            continue;
+        part_out->offset = part.offset;
+        part_out->length = part.length;
+        srv_s3_part_checksum(meta, i, &part_out->checksum);
+        return SRV_S3_NONE;
+    }
     return SRV_S3_INVALID_PART;
 }

@@ -19,8 +19,7 @@ static const struct {
     [SRV_DIGEST_BAD_PAYLOAD_HASH] =
         {SRV_S3_INVALID_ARGUMENT, "x-amz-content-sha256 must be UNSIGNED-PAYLOAD or a SHA-256 in "
                                   "64 hex digits."},
-    [SRV_DIGEST_BAD_CHECKSUM] = {SRV_S3_INVALID_REQUEST,
-                                 "Value for x-amz-checksum header is invalid."},
+    [SRV_DIGEST_BAD_CHECKSUM] = {SRV_S3_BAD_DIGEST, "Value for x-amz-checksum header is invalid."},
     [SRV_DIGEST_MANY_CHECKSUMS] = {SRV_S3_INVALID_REQUEST,
                                    "Expecting a single x-amz-checksum- header."},
     [SRV_DIGEST_CHECKSUM_MISSING] = {SRV_S3_INVALID_REQUEST,

@@ -9,6 +9,7 @@
 #include "server/buf.h"
 #include "server/s3/base64.h"
 #include "server/s3/put_head.h"
+#include "server/s3/upload_record.h"
 
 enum { ATTEMPTS = 8 }; /* to store a short body while others change the object */
 
@@ -19,7 +20,8 @@ static enum srv_s3_code keep_record(struct srv_s3_put_work *work, const uint8_t 
     work->record = malloc(len + 1);
     if (work->record == NULL)
         return SRV_S3_SLOW_DOWN;
-    memcpy(work->record, record, len);
+    if (len > 0)
+        memcpy(work->record, record, len);
     work->record_len = len;
     return SRV_S3_NONE;
 }
@@ -78,6 +80,27 @@ enum srv_s3_code srv_s3_put_work_init(struct srv_s3_put_work *work, const struct
     if (code == SRV_S3_NONE)
         code = srv_s3_precondition_init(&work->precondition, call->req);
     return code;
+}
+
+enum srv_s3_code srv_s3_put_work_init_part(struct srv_s3_put_work *work,
+                                           const struct srv_s3_call *call, const char **message_out)
+{
+    *message_out = NULL;
+    work->is_part = true;
+    enum srv_s3_code code = take_target(work, call);
+    if (code != SRV_S3_NONE)
+        return code;
+    code = srv_s3_part_number_read(call->req, &work->part_number);
+    if (code == SRV_S3_NONE)
+        code = srv_s3_upload_id_read(call->req, &work->upload);
+    if (code == SRV_S3_NONE)
+        code = take_framing(work, call, message_out);
+    bool wants_md5 = srv_s3_bucket_etag(work->bucket) == SRV_S3_ETAG_MD5;
+    return code != SRV_S3_NONE
+               ? code
+               : srv_s3_put_head_check(call, wants_md5,
+                                       work->framing != NULL ? &work->framing->framing : NULL,
+                                       &work->plan, &work->length, message_out);
 }
 
 enum srv_s3_code srv_s3_put_work_init_inner(struct srv_s3_put_work *work,
@@ -143,10 +166,34 @@ static bool decide(struct srv_s3_put_work *work)
     return note(work, code);
 }
 
+/* Parts are checked in the way that was chosen for the upload when it began. */
+static bool join_upload(struct srv_s3_put_work *work)
+{
+    struct srv_s3_upload_record record;
+    struct gyre_handle *handle;
+    size_t len;
+
+    gyre_err err = gyre_upload_get(work->store, &work->key, &work->upload, &handle);
+    if (err != GYRE_OK)
+        return note(work, err == GYRE_NOT_FOUND ? SRV_S3_NO_SUCH_UPLOAD : srv_s3_code_of(err));
+    const void *bytes = gyre_handle_meta(handle, &len);
+    bool ok = srv_s3_upload_record_decode(bytes, len, &record);
+    gyre_release(handle);
+    if (!ok)
+        return note(work, SRV_S3_NO_SUCH_UPLOAD);
+    if (work->plan.checksum == SRV_CHECKSUM_NONE)
+        work->plan.checksum = record.checksum;
+    if (record.checksum == SRV_CHECKSUM_NONE || work->plan.checksum == record.checksum)
+        return true;
+    work->message = "The part's checksum is of another algorithm than the upload's.";
+    return note(work, SRV_S3_INVALID_REQUEST);
+}
+
 static bool begin(struct srv_s3_put_work *work)
 {
     work->is_begun = true;
-    return decide(work) && note_fault(work, srv_digest_init(&work->digest, &work->plan));
+    return (!work->is_part || join_upload(work)) && decide(work) &&
+           note_fault(work, srv_digest_init(&work->digest, &work->plan));
 }
 
 static void set_options(const struct srv_s3_put_work *work, struct gyre_put_options *options)
@@ -262,11 +309,21 @@ static void store_whole(struct srv_s3_put_work *work)
     note(work, SRV_S3_CONDITIONAL_CONFLICT);
 }
 
+static bool note_part(struct srv_s3_put_work *work, gyre_err err)
+{
+    return note(work, err == GYRE_NOT_FOUND ? SRV_S3_NO_SUCH_UPLOAD : srv_s3_code_of(err));
+}
+
 static bool write_piece(struct srv_s3_put_work *work)
 {
     struct gyre_put_options options;
 
-    if (work->put == NULL) {
+    if (work->put == NULL && work->is_part) {
+        gyre_err err = gyre_upload_put(work->store, &work->key, &work->upload, work->part_number,
+                                       work->length, 0, &work->put);
+        if (!note_part(work, err))
+            return false;
+    } else if (work->put == NULL) {
         set_options(work, &options);
         options.meta = work->record;
         options.meta_len = work->record_len;
@@ -299,6 +356,22 @@ static void commit(struct srv_s3_put_work *work)
         note_err(work, err);
     else if (decide(work))
         note(work, SRV_S3_CONDITIONAL_CONFLICT);
+}
+
+/* Makes what was written the part of its number. */
+static void commit_part(struct srv_s3_put_work *work)
+{
+    uint8_t sum[SRV_S3_CHECKSUM_ENCODED_MAX], etag[16];
+    struct timespec now;
+
+    if (!finish_digest(work, etag))
+        return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    work->modified_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    size_t len = srv_s3_checksum_encode(&work->checksum, sum);
+    if (note_err(work, gyre_put_set_meta(work->put, sum, len, 0, 0)) &&
+        note_err(work, gyre_put_set_md5(work->put, etag)))
+        note_part(work, gyre_put_commit(&work->put, NULL));
 }
 
 /* The body has ended: is it whole, and what does its trailer say? */
@@ -337,6 +410,7 @@ static void step(struct srv_s3_put_work *work)
 {
     if ((!work->is_begun && !begin(work)) || !unframe(work))
         return;
+    work->stored_bytes += work->bytes_.iov_len;
     if (work->bytes_.iov_len > 0 &&
         !note_fault(work,
                     srv_digest_update(&work->digest, work->bytes_.iov_base, work->bytes_.iov_len)))
@@ -345,7 +419,11 @@ static void step(struct srv_s3_put_work *work)
         store_whole(work);
         return;
     }
-    if (write_piece(work) && work->is_last)
+    if (!write_piece(work) || !work->is_last)
+        return;
+    if (work->is_part)
+        commit_part(work);
+    else
         commit(work);
 }
 

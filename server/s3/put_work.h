@@ -51,6 +51,7 @@ struct srv_s3_put_work {
     enum srv_s3_code code;              /* out: not NONE once FAILED */
     const char *message;                /* out: for `code`, or NULL for the table's; static */
     const char *condition;              /* out: the field, with PRECONDITION_FAILED */
+    uint64_t stored_bytes;              /* out */
     int64_t modified_ms;                /* in: kept, unless it is 0; out: once STORED */
     char etag[SRV_S3_ETAG_LEN_MAX + 1]; /* out: likewise, without quotes */
     struct srv_s3_checksum checksum;    /* out: likewise; NONE if there is none */
@@ -61,6 +62,10 @@ struct srv_s3_put_work {
  * `message` above; fini is due in either case. */
 enum srv_s3_code srv_s3_put_work_init(struct srv_s3_put_work *work, const struct srv_s3_call *call,
                                       const char **message_out);
+/* The same for the part of an upload that the query names. */
+enum srv_s3_code srv_s3_put_work_init_part(struct srv_s3_put_work *work,
+                                           const struct srv_s3_call *call,
+                                           const char **message_out);
 /* The same for bytes that come from somewhere else than the request's body: for the record
  * `record`, which is copied. NONE, NO_SUCH_BUCKET, SLOW_DOWN. */
 enum srv_s3_code srv_s3_put_work_init_inner(struct srv_s3_put_work *work,

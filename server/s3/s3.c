@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/s3/attributes.h"
 #include "server/s3/base64.h"
 #include "server/s3/bucket.h"
 #include "server/s3/bucket_acl.h"
+#include "server/s3/bucket_lifecycle.h"
 #include "server/s3/bucket_tagging.h"
 #include "server/s3/buckets.h"
 #include "server/s3/call.h"
@@ -20,6 +22,9 @@
 #include "server/s3/object_look.h"
 #include "server/s3/object_put.h"
 #include "server/s3/stub.h"
+#include "server/s3/sweeper.h"
+#include "server/s3/upload.h"
+#include "server/s3/upload_complete.h"
 
 static const struct srv_s3_access open_access = {.is_open = true};
 
@@ -81,8 +86,15 @@ gyre_err srv_s3_create(const struct srv_s3_config *config, struct srv_s3 **s3_ou
     err = create_names(config, &s3->names);
     if (err == GYRE_OK)
         err = srv_s3_buckets_create(config, s3->names, &s3->buckets);
-    if (err != GYRE_OK)
+    const struct srv_s3_sweeper_config sweeper = {config->store, s3->buckets, s3->names,
+                                                  config->lifecycle_day_s};
+    if (err == GYRE_OK)
+        err = srv_s3_sweeper_create(&sweeper, &s3->sweeper);
+    if (err != GYRE_OK) {
         srv_names_destroy(s3->names);
+        srv_s3_buckets_destroy(s3->buckets);
+        pthread_rwlock_destroy(&s3->access_lock);
+    }
 out:
     if (err != GYRE_OK)
         free(s3);
@@ -95,6 +107,7 @@ void srv_s3_destroy(struct srv_s3 *s3)
 {
     if (s3 == NULL)
         return;
+    srv_s3_sweeper_destroy(s3->sweeper);
     srv_names_destroy(s3->names);
     srv_s3_buckets_destroy(s3->buckets);
     pthread_rwlock_destroy(&s3->access_lock);

@@ -22,6 +22,7 @@ struct srv_s3_config {
     struct srv_pool *pool;              /* for hashing, writing and cold reads */
     const char *region;                 /* named in x-amz-bucket-region; NULL: us-east-1. Copied */
     const struct srv_s3_access *access; /* lent; NULL: everything is allowed to everybody */
+    uint32_t lifecycle_day_s;           /* how long lifecycle rules take a day for; 0: a day */
     enum srv_s3_etag etag;              /* of buckets without a rule */
     const struct srv_s3_bucket_rule *bucket_rules; /* copied */
     size_t n_bucket_rules;

@@ -136,6 +136,21 @@ static enum srv_s3_code read_authorization(struct srv_sigv4 *sig, struct srv_str
     return SRV_S3_AUTHORIZATION_MALFORMED;
 }
 
+/* A date as in mail, which some clients sign with: "-0000" or "+0000" stands for GMT. */
+static bool read_mail_date(struct srv_str text, int64_t now_s, int64_t *unix_s_out)
+{
+    char date[SRV_HTTP_DATE_LEN];
+
+    *unix_s_out = 0;
+    if (text.len != SRV_HTTP_DATE_LEN + 2 ||
+        (memcmp(text.base + SRV_HTTP_DATE_LEN - 3, "-0000", 5) &&
+         memcmp(text.base + SRV_HTTP_DATE_LEN - 3, "+0000", 5)))
+        return false;
+    memcpy(date, text.base, SRV_HTTP_DATE_LEN - 3);
+    memcpy(date + SRV_HTTP_DATE_LEN - 3, "GMT", 3);
+    return srv_http_date_parse((struct srv_str){date, sizeof date}, now_s, unix_s_out);
+}
+
 static enum srv_s3_code read_date(struct srv_sigv4 *sig, const struct srv_request *req,
                                   int64_t now_s, const char **message_out)
 {
@@ -144,7 +159,8 @@ static enum srv_s3_code read_date(struct srv_sigv4 *sig, const struct srv_reques
     if (date == NULL)
         date = srv_request_field(req, "date", NULL);
     if (date == NULL || (!srv_iso_date_parse(*date, &sig->time_s) &&
-                         !srv_http_date_parse(*date, now_s, &sig->time_s))) {
+                         !srv_http_date_parse(*date, now_s, &sig->time_s) &&
+                         !read_mail_date(*date, now_s, &sig->time_s))) {
         *message_out = "A signed request needs a date that can be read in x-amz-date or Date.";
         return SRV_S3_ACCESS_DENIED;
     }

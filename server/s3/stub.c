@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "server/s3/bucket_fact.h"
 #include "server/s3/buckets.h"
 #include "server/xml.h"
 
@@ -74,14 +75,20 @@ void srv_s3_request_payment_get(const struct srv_s3_call *call)
         answer(call, "RequestPaymentConfiguration", "Payer", srv_s3_str("BucketOwner"));
 }
 
-/* S3's first region has no name here. */
+/* What the bucket was made for, else the region of all of them; S3's first region has no name here.
+ */
 void srv_s3_bucket_location_get(const struct srv_s3_call *call)
 {
     const char *region = call->s3->region;
+    struct srv_s3_facts *facts = srv_s3_facts_of_call(call);
 
-    if (has_bucket(call))
-        answer(call, "LocationConstraint", NULL,
-               srv_s3_str(strcmp(region, "us-east-1") == 0 ? "" : region));
+    if (facts == NULL)
+        return;
+    struct srv_str location = facts->of[SRV_S3_FACT_LOCATION];
+    if (location.base == NULL)
+        location = srv_s3_str(strcmp(region, "us-east-1") == 0 ? "" : region);
+    answer(call, "LocationConstraint", NULL, location);
+    srv_s3_facts_release(facts);
 }
 
 void srv_s3_preflight(const struct srv_s3_call *call)

@@ -38,24 +38,42 @@ static bool has_key(const struct srv_s3_tagset *set, struct srv_str key)
     return false;
 }
 
+/* Where a key belongs: sets are kept in the order of their keys, so that equal ones look equal. */
+static size_t place_of(const struct srv_s3_tagset *set, struct srv_str key)
+{
+    struct srv_str rest = {(const char *)set->bytes, set->len};
+    struct srv_s3_tag tag;
+    size_t place = 0;
+
+    while (srv_s3_tags_next(&rest, &tag)) {
+        size_t len = tag.key.len < key.len ? tag.key.len : key.len;
+        int order = memcmp(tag.key.base, key.base, len);
+        if (order > 0 || (order == 0 && tag.key.len > key.len))
+            break;
+        place = set->len - rest.len;
+    }
+    return place;
+}
+
 enum srv_s3_code srv_s3_tagset_add(struct srv_s3_tagset *set, struct srv_str key,
                                    struct srv_str value)
 {
     if (key.len == 0 || key.len > UINT8_MAX || count_characters(key) > SRV_S3_TAG_KEY_MAX ||
         count_characters(value) > SRV_S3_TAG_VALUE_MAX || has_key(set, key))
         return SRV_S3_INVALID_TAG;
-    if (set->n == set->max)
-        return SRV_S3_BAD_REQUEST;
-    if (HEADER_LEN + key.len + value.len > sizeof set->bytes - set->len)
+    size_t len = HEADER_LEN + key.len + value.len;
+    if (set->n == set->max || len > sizeof set->bytes - set->len)
         return SRV_S3_INVALID_TAG;
-    uint8_t *at = set->bytes + set->len;
+    size_t place = place_of(set, key);
+    uint8_t *at = set->bytes + place;
+    memmove(at + len, at, set->len - place);
     at[0] = (uint8_t)key.len;
     at[1] = (uint8_t)value.len;
     at[2] = (uint8_t)(value.len >> 8);
     memcpy(at + HEADER_LEN, key.base, key.len);
     if (value.len > 0)
         memcpy(at + HEADER_LEN + key.len, value.base, value.len);
-    set->len += HEADER_LEN + key.len + value.len;
+    set->len += len;
     set->n++;
     return SRV_S3_NONE;
 }

@@ -33,7 +33,8 @@ struct srv_s3_tagset {
 
 void srv_s3_tagset_init(struct srv_s3_tagset *set, size_t max);
 
-/* NONE; INVALID_TAG: too long, no UTF-8, or a key that is there already; BAD_REQUEST: too many. */
+/* Adds a tag in the order of keys. NONE; INVALID_TAG: too long, no UTF-8, a key that is there
+ * already, or one too many. */
 enum srv_s3_code srv_s3_tagset_add(struct srv_s3_tagset *set, struct srv_str key,
                                    struct srv_str value);
 

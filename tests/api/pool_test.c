@@ -1,5 +1,8 @@
 #include "tests/api/fixture.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 static const struct gyre_pool_want wants[] = {
     {.name = "small", .max_bytes = 4 << 20},
     {.name = "video", .max_bytes = 16 << 20},
@@ -245,5 +248,63 @@ TEST(a_quota_stops_objects_of_any_kind)
     check_absent(store, 2);
     check_object(store, 1, 1, 700000);
     free(body);
+    close_store(store);
+}
+
+/* What another process does to the store that this one has open. */
+static void in_another_process(const struct gyre_options *options,
+                               void (*run)(struct gyre_store *store))
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct gyre_store *store = open_with(options);
+        run(store);
+        _exit(gyre_close(&store, 10000) == GYRE_OK ? 0 : 1);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void ban_and_bound(struct gyre_store *store)
+{
+    uint64_t bytes;
+    uint64_t quota;
+    CHECK_OK(gyre_ban_label(store, GYRE_POOL_MAIN, gyre_label(GYRE_LABEL_TAG, "x", 1), 0));
+    CHECK_OK(gyre_tenant_bytes(store, 7, &bytes, &quota));
+    CHECK(bytes > 1000);
+    CHECK_OK(gyre_tenant_set_quota(store, 7, 1));
+}
+
+static void purge(struct gyre_store *store)
+{
+    CHECK_OK(gyre_purge_pool(store, GYRE_POOL_MAIN));
+    put_pattern(store, 3, 3, 1000);
+}
+
+TEST(bans_quotas_and_purges_count_in_every_process)
+{
+    struct gyre_options options = options_for("store", GYRE_SIZE_MIN);
+    struct gyre_store *store = open_with(&options);
+    struct gyre_put_options put;
+    uint64_t label = gyre_label(GYRE_LABEL_TAG, "x", 1);
+    struct gyre_key key = key_of(1);
+    uint8_t body[1000] = {0};
+    gyre_put_options_init(&put);
+    put.labels = &label;
+    put.n_labels = 1;
+    put.tenant = 7;
+    CHECK_OK(gyre_put(store, &key, &put, body, sizeof body, NULL));
+    put_pattern(store, 2, 2, 1000);
+    in_another_process(&options, ban_and_bound);
+    check_absent(store, 1);
+    check_object(store, 2, 2, 1000);
+    CHECK_ERR(gyre_put(store, &key, &put, body, sizeof body, NULL), GYRE_QUOTA);
+    in_another_process(&options, purge);
+    check_absent(store, 2);
+    check_object(store, 3, 3, 1000);
+    close_store(store);
+    store = open_with(&options);
+    check_absent(store, 2);
+    check_object(store, 3, 3, 1000);
     close_store(store);
 }

@@ -244,6 +244,19 @@ TEST(an_object_is_held_until_it_is_replaced_deleted_or_evicted)
     close_store(store);
 }
 
+TEST(a_banned_object_is_not_held)
+{
+    struct gyre_store *store = open_store();
+    struct gyre_key key = key_of(1), other = key_of(2);
+    put_range(store, 1, 3, 500);
+    uint64_t place = place_of(store, 1), other_place = place_of(store, 2);
+    CHECK_OK(gyre_ban_key(store, GYRE_POOL_MAIN, &key, 0));
+    CHECK_ERR(gyre_holds(store, &key, place), GYRE_NOT_FOUND);
+    CHECK_ERR(gyre_holds(store, &other, other_place), GYRE_NOT_FOUND);
+    CHECK_OK(gyre_exists(store, &other, 0, GYRE_STRICT));
+    close_store(store);
+}
+
 TEST(a_look_that_does_not_count_leaves_the_counters_alone)
 {
     struct gyre_store *store = open_store();

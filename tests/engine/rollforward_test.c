@@ -131,7 +131,7 @@ static void lose_power(uint64_t seed)
 
 TEST(inv_E46_what_was_synced_survives_any_mixture_of_old_and_new_pages)
 {
-    for (unsigned i = 0; i < (test_full() ? 200 : 6); i++)
+    for (unsigned i = 0; i < (test_full() ? 40 : 6); i++)
         lose_power(test_seed() + i);
 }
 

@@ -137,9 +137,17 @@ const void *gyre_handle_meta(const struct gyre_handle *handle, size_t *len_out)
     return handle->object->meta;
 }
 
+static inline uint64_t resident_of(const struct object *object)
+{
+    pthread_mutex_lock(&the_store.lock);
+    uint64_t resident = object->resident;
+    pthread_mutex_unlock(&the_store.lock);
+    return resident;
+}
+
 bool gyre_resident(const struct gyre_handle *handle, uint64_t offset, uint64_t len)
 {
-    return offset + len <= handle->object->resident;
+    return offset + len <= resident_of(handle->object);
 }
 
 /* Pieces end at odd places, as parts do. */
@@ -149,9 +157,10 @@ gyre_err gyre_handle_piece(const struct gyre_handle *handle, uint64_t offset,
     const struct object *object = handle->object;
     uint64_t end = (offset / 300007 + 1) * 300007;
     CHECK((handle->flags & GYRE_GET_HEAD) == 0);
-    if (offset >= object->resident)
+    uint64_t resident = resident_of(object);
+    if (offset >= resident)
         return GYRE_WOULD_BLOCK;
-    end = end < object->resident ? end : object->resident;
+    end = end < resident ? end : resident;
     *piece_out = (struct gyre_piece){object->body + offset, end - offset, -1, 0};
     return GYRE_OK;
 }
@@ -161,13 +170,15 @@ gyre_err gyre_populate(struct gyre_handle *handle, uint64_t offset, uint64_t len
     struct object *object = handle->object;
     may_block(&the_store);
     CHECK(offset + len <= object->info.length && len > 0);
+    pthread_mutex_lock(&the_store.lock);
     object->populations++;
-    if (offset + len > object->damaged_at) {
+    bool is_damaged = offset + len > object->damaged_at;
+    if (is_damaged)
         object->is_dead = true;
-        return GYRE_DAMAGED;
-    }
-    object->resident = offset + len > object->resident ? offset + len : object->resident;
-    return GYRE_OK;
+    else if (offset + len > object->resident)
+        object->resident = offset + len;
+    pthread_mutex_unlock(&the_store.lock);
+    return is_damaged ? GYRE_DAMAGED : GYRE_OK;
 }
 
 gyre_err gyre_copy(struct gyre_handle *handle, uint64_t offset, void *buffer, size_t len,
@@ -176,7 +187,7 @@ gyre_err gyre_copy(struct gyre_handle *handle, uint64_t offset, void *buffer, si
     const struct object *object = handle->object;
     size_t n = len > 1000 ? 1000 : len;
     *copied_out = 0;
-    if ((flags & GYRE_GET_NOWAIT) != 0 && offset + n > object->resident)
+    if ((flags & GYRE_GET_NOWAIT) != 0 && offset + n > resident_of(object))
         return GYRE_WOULD_BLOCK;
     if ((flags & GYRE_GET_NOWAIT) == 0)
         may_block(&the_store);
@@ -185,16 +196,4 @@ gyre_err gyre_copy(struct gyre_handle *handle, uint64_t offset, void *buffer, si
     memcpy(buffer, object->body + offset, n);
     *copied_out = n;
     return GYRE_OK;
-}
-
-static inline void fake_store_fini(void)
-{
-    CHECK_EQ_INT(atomic_load(&the_store.handles), 0);
-    for (struct object *next, *at = the_store.objects; at != NULL; at = next) {
-        next = at->next;
-        free(at->meta);
-        free(at->body);
-        free(at);
-    }
-    the_store.objects = NULL;
 }

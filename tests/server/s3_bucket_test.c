@@ -89,8 +89,11 @@ static const struct {
 } refused[] = {
     {SRV_GET, "/bucket/k?acl", 404, "NoSuchKey"},
     {SRV_GET, "/bucket/k?torrent", 501, "NotImplemented"},
-    {SRV_PUT, "/bucket/k?partNumber=1&uploadId=x", 501, "NotImplemented"},
-    {SRV_POST, "/bucket/k?uploads=", 501, "NotImplemented"},
+    {SRV_PUT, "/bucket/k?partNumber=1&uploadId=x", 404, "NoSuchUpload"},
+    {SRV_PUT, "/bucket/k?partNumber=0&uploadId=x", 400, "InvalidArgument"},
+    {SRV_GET, "/bucket/k?uploadId=x", 404, "NoSuchUpload"},
+    {SRV_DELETE, "/bucket/k?uploadId=00112233445566778899aabbccddeeff", 404, "NoSuchUpload"},
+    {SRV_POST, "/bucket/k?restore", 501, "NotImplemented"},
     {SRV_POST, "/", 405, "MethodNotAllowed"},
     {SRV_METHOD_OTHER, "/bucket/k", 405, "MethodNotAllowed"},
     {SRV_DELETE, "/", 405, "MethodNotAllowed"},

@@ -131,7 +131,7 @@ static const struct {
     {{"x-amz-checksum-sha1", "qvTGHdzF6KLavt4PO0gs2a6pQ00="}, 200, "BadDigest"},
     {{"x-amz-checksum-sha256", "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="}, 200, "BadDigest"},
     {{"x-amz-checksum-sha256", "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCU="}, 400, "InvalidReq"},
-    {{"x-amz-checksum-crc32", "bad"}, 400, "InvalidRequest"},
+    {{"x-amz-checksum-crc32", "bad"}, 400, "BadDigest"},
     {{"x-amz-checksum-blake3", "AAAA"}, 501, "NotImplemented"},
     {{"x-amz-sdk-checksum-algorithm", "CRC32"}, 400, "InvalidRequest"},
     {{"x-amz-content-sha256", "UNSIGNED-PAYLOAD"}, 200, NULL},

@@ -4,6 +4,7 @@
 
 #include "tests/server/fake_seam.h"
 #include "tests/server/fake_store.h"
+#include "tests/server/fake_uploads.h"
 
 bool gyre_faulted(const struct gyre_handle *handle, uint64_t offset, uint64_t len)
 {
@@ -202,19 +203,56 @@ static void cold_init(struct cold *c, size_t len)
     CHECK_EQ_INT(finish(c, &ex), 200);
     fake_fini(&ex);
     c->object = the_store.objects;
+    pthread_mutex_lock(&the_store.lock); /* the index of names may be looking */
     free(c->object->body);
     c->object->body = malloc(len);
     memcpy(c->object->body, bytes, len);
     c->object->info.length = len;
     c->object->info.parts = len > 64 << 10 ? (uint32_t)(len >> 20) + 1 : 0;
     c->object->resident = 0;
+    pthread_mutex_unlock(&the_store.lock);
+}
+
+static void damage(struct cold *c, uint64_t at)
+{
+    pthread_mutex_lock(&the_store.lock);
+    c->object->damaged_at = at;
+    pthread_mutex_unlock(&the_store.lock);
+}
+
+/* Has the object leave memory, its metadata too if that is wanted. */
+static void make_cold(struct cold *c, bool with_meta)
+{
+    pthread_mutex_lock(&the_store.lock);
+    c->object->is_cold_meta = with_meta;
+    c->object->resident = 0;
+    pthread_mutex_unlock(&the_store.lock);
+}
+
+static void fake_store_fini(void)
+{
+    CHECK_EQ_INT(atomic_load(&the_store.handles), 0);
+    for (struct object *next, *at = the_store.objects; at != NULL; at = next) {
+        next = at->next;
+        free(at->meta);
+        free(at->body);
+        free(at);
+    }
+    the_store.objects = NULL;
+}
+
+static bool has_settled(struct cold *c)
+{
+    while (c->loop.first != NULL)
+        fake_turn(&c->loop);
+    return atomic_load(&the_store.handles) == 0;
 }
 
 static void cold_fini(struct cold *c)
 {
     srv_pool_destroy(c->pool);
-    while (c->loop.first != NULL)
-        fake_turn(&c->loop);
+    /* What was asked of the store asynchronously may still be on its way. */
+    CHECK_SOON(has_settled(c));
     srv_s3_destroy(c->s3);
     fake_loop_fini(&c->loop);
     fake_store_fini();
@@ -240,10 +278,9 @@ TEST(a_cold_object_is_read_by_a_worker)
     for (size_t i = 0; i < 8; i++) {
         struct cold c;
         cold_init(&c, lens[i / 2]);
-        c.object->is_cold_meta = i % 2 == 0;
+        make_cold(&c, i % 2 == 0);
         check_body(&c, NULL, 0, lens[i / 2]);
-        c.object->is_cold_meta = i % 2 == 0;
-        c.object->resident = 0;
+        make_cold(&c, i % 2 == 0);
         check_body(&c, "bytes=100-199", 100, 100);
         cold_fini(&c);
     }
@@ -267,7 +304,7 @@ TEST(a_head_of_a_cold_object_reads_no_body)
     struct srv_exchange ex;
 
     cold_init(&c, LEN);
-    c.object->is_cold_meta = true;
+    make_cold(&c, true);
     request(&c, &ex, SRV_HEAD, "/bucket/k");
     CHECK_EQ_INT(finish(&c, &ex), 200);
     CHECK_EQ_U64(ex.length, LEN);
@@ -284,7 +321,7 @@ TEST(damage_found_before_the_head_is_a_miss)
         struct cold c;
         struct srv_exchange ex;
         cold_init(&c, lens[i]);
-        c.object->damaged_at = SHORT / 2;
+        damage(&c, SHORT / 2);
         request(&c, &ex, SRV_GET, "/bucket/k");
         CHECK_EQ_INT(finish(&c, &ex), 404);
         fake_fini(&ex);
@@ -298,7 +335,7 @@ TEST(damage_found_later_cuts_the_body_short)
     struct srv_exchange ex;
 
     cold_init(&c, LEN);
-    c.object->damaged_at = LEN - 1;
+    damage(&c, LEN - 1);
     request(&c, &ex, SRV_GET, "/bucket/k");
     CHECK_EQ_INT(finish(&c, &ex), 200);
     CHECK(ex.is_failed && ex.out_len < LEN);
@@ -312,7 +349,7 @@ TEST(a_reader_may_vanish_while_a_worker_reads)
         struct cold c;
         struct srv_exchange ex;
         cold_init(&c, LEN);
-        c.object->is_cold_meta = true;
+        make_cold(&c, true);
         request(&c, &ex, SRV_GET, "/bucket/k");
         srv_s3_start(c.s3, &ex);
         for (int i = 0; i < turns && !ex.is_gone; i++)

@@ -183,3 +183,20 @@ TEST(a_checksum_may_follow_in_the_trailer_of_a_framed_body)
         srv_digest_fini(&digest);
     }
 }
+
+TEST(checksums_of_pieces_give_that_of_the_whole)
+{
+    static const char text[] =
+        "123456789 and some more, so that a piece is longer than eight bytes";
+    size_t len = sizeof text - 1;
+
+    for (int kind = SRV_CRC32; kind <= SRV_CRC64NVME; kind++) {
+        enum srv_crc_kind k = (enum srv_crc_kind)kind;
+        uint64_t whole = srv_crc_update(k, 0, text, len);
+        for (size_t cut = 0; cut <= len; cut++) {
+            uint64_t first = srv_crc_update(k, 0, text, cut);
+            uint64_t second = srv_crc_update(k, 0, text + cut, len - cut);
+            CHECK_EQ_U64(srv_crc_combine(k, first, second, len - cut), whole);
+        }
+    }
+}

@@ -133,7 +133,8 @@ struct shelf {
 
 static int compare(struct srv_str a, struct srv_str b)
 {
-    int order = memcmp(a.base, b.base, a.len < b.len ? a.len : b.len);
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = len > 0 ? memcmp(a.base, b.base, len) : 0;
     return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
