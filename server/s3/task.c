@@ -126,6 +126,8 @@ static void on_listed(struct srv_names_note *note)
 
 void srv_s3_task_await_lists(struct srv_s3_task *task)
 {
+    if (!srv_names_lists(task->call.s3->names, task->call.route.bucket))
+        return;
     srv_job_detach();
     task->note_ = (struct srv_names_note){.done = on_listed};
     srv_names_await(task->call.s3->names, &task->note_);
