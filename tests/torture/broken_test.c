@@ -29,7 +29,7 @@ static void run(const char *name, unsigned seconds, char *found_out, size_t size
 static void is_found_out(const char *name, const char *word)
 {
     char found[600];
-    run(name, 105, found, sizeof found);
+    run(name, test_full() ? 900 : 105, found, sizeof found);
     CHECK_MSG(strstr(found, word) != NULL, "%s: \"%s\"", name, found);
 }
 
@@ -38,8 +38,12 @@ TEST(a_reader_without_a_fence_is_found_out)
     is_found_out("no_reader_fence", "torn");
 }
 
+/* The window is some instructions of the hand wide: found within seconds or minutes.
+ */
 TEST(a_hand_that_unlinks_too_late_is_found_out)
 {
+    if (!test_full())
+        test_skip("may take minutes; the long form has them");
     is_found_out("late_unlink", "torn");
 }
 
