@@ -55,7 +55,8 @@ static enum srv_s3_code read_expiration(const struct srv_xml_node *node,
     bool has_dashes = date.len > 4 && date.base[4] == '-';
     if (!has_dashes || !srv_iso_date_parse(date, &rule->date_s) || rule->date_s == 0)
         return SRV_S3_MALFORMED_XML;
-    return SRV_S3_NONE;
+    /* S3 takes whole days alone: another time is a mistake of whoever wrote it. */
+    return rule->date_s % SRV_S3_LIFECYCLE_DAY_S == 0 ? SRV_S3_NONE : SRV_S3_INVALID_ARGUMENT;
 }
 
 static enum srv_s3_code read_actions(const struct srv_xml_node *node,
