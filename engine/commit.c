@@ -2,6 +2,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/step.h"
+#include "engine/admit.h"
 #include "engine/locks.h"
 #include "engine/log.h"
 #include "engine/sync.h"
@@ -48,7 +49,7 @@ static uint64_t new_entry(const struct publication *p)
     bool keep = (p->store->super.pools[spec->pool].flags & ENG_POOL_NEVER_EVICT) != 0;
     enum eng_kind kind = spec->type == ENG_VECTOR ? ENG_KIND_VECTOR : ENG_KIND_DOC;
     return eng_entry_make(p->seen.place.tag, p->placed->start, p->placed->record.units, kind,
-                          ENG_RING_M, keep, p->placed->serial);
+                          eng_ring_kind_of(p->placed->ring), keep, p->placed->serial);
 }
 
 /* Puts the entry in if what `look` saw still stands. NOT_FOUND: it does not. NO_SPACE. */
@@ -84,6 +85,8 @@ static gyre_err publish(struct publication *p)
         struct eng_displaced displaced;
         eng_alloc_lock(p->seen.stripe);
         err = enter_locked(p, &displaced);
+        if (err == GYRE_OK)
+            eng_admitted_locked(p->seen.stripe, &p->seen.place, p->commit->spec.total_len);
         eng_alloc_unlock(p->seen.stripe);
         if (err == GYRE_OK) {
             GYRE_STEP("commit.publish.done");
@@ -116,7 +119,9 @@ static gyre_err write_document(struct eng_store *store, const struct eng_commit 
     const struct iovec meta = {(void *)(uintptr_t)commit->meta, commit->meta_len};
     const struct iovec body = {(void *)(uintptr_t)commit->body, commit->body_len};
     (void)eng_place_of(store, commit->spec.pool, commit->spec.key, &stripe);
-    return eng_placed_write(stripe, commit->spec.pool, &commit->spec, &meta, &body, placed_out);
+    uint8_t ring = eng_admit(store, commit->spec.pool, commit->spec.key, commit->spec.total_len,
+                             stripe);
+    return eng_placed_write(stripe, ring, &commit->spec, &meta, &body, placed_out);
 }
 
 /* One bit for each stripe that has a part of the object. */

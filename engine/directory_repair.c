@@ -45,8 +45,10 @@ static void relist(struct eng_stripe *stripe, uint32_t slot)
     uint64_t bound = eng_entry_units_bound(entry);
     uint64_t in_segment = stripe->segment_units - eng_entry_offset(entry) % stripe->segment_units;
     record.units = (uint32_t)(bound < in_segment ? bound : in_segment);
+    atomic_fetch_or_explicit(&record.word, ENG_SLOT_ESTIMATE, memory_order_relaxed);
     bool twice = listed_already(stripe, entry);
     eng_slot_list_locked(stripe, slot, entry, &record);
+    atomic_fetch_or_explicit(&stripe->slots[slot].word, ENG_SLOT_ESTIMATE, memory_order_relaxed);
     if (twice)
         (void)eng_directory_remove_locked(stripe, slot, entry);
 }
@@ -58,6 +60,8 @@ void eng_directory_repair_locked(struct eng_stripe *stripe)
         atomic_store_explicit(&stripe->granules[g], ENG_NO_SLOT, memory_order_relaxed);
     atomic_store_explicit(&stripe->rt->live_units, 0, memory_order_relaxed);
     atomic_store_explicit(&stripe->rt->documents, 0, memory_order_relaxed);
+    atomic_store_explicit(&stripe->rt->parts, 0, memory_order_relaxed);
+    atomic_store_explicit(&stripe->rt->estimates, 0, memory_order_relaxed);
     for (uint32_t slot = 0; slot < stripe->n_buckets * ENG_BUCKET_ENTRIES; slot++)
         relist(stripe, slot);
 }

@@ -7,6 +7,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/io.h"
 #include "engine/base/step.h"
+#include "engine/admit.h"
 #include "engine/locks.h"
 #include "engine/log.h"
 #include "engine/slot.h"
@@ -18,18 +19,30 @@ static uint64_t file_off(uint64_t units)
     return ENG_DATA_START + (units << ENG_UNIT_SHIFT);
 }
 
-static gyre_err find_place(struct eng_stripe *stripe, uint8_t ring_pool, uint64_t units,
-                           struct eng_placed *placed)
+static gyre_err find_place_in(struct eng_stripe *stripe, uint8_t ring, uint64_t units,
+                              struct eng_placed *placed)
 {
     gyre_err err;
     if (units <= ENG_SLAB_DOC_MAX / ENG_UNIT) {
-        err = eng_slab_acquire(stripe, ring_pool, units, &placed->slab);
+        err = eng_slab_acquire(stripe, ring, units, &placed->slab);
         placed->start = err == GYRE_OK ? placed->slab->used : 0;
     } else {
         err =
-            eng_log_reserve(stripe, ring_pool, units, false, &placed->start, &placed->reservation);
+            eng_log_reserve(stripe, ring, units, false, &placed->start, &placed->reservation);
     }
+    placed->ring = ring;
     return err;
+}
+
+/* S is short: a few large puts can hold all of it. */
+static gyre_err find_place(struct eng_stripe *stripe, uint8_t ring, uint64_t units,
+                           struct eng_placed *placed)
+{
+    uint8_t m = eng_ring_id(eng_ring_pool(ring), ENG_RING_M);
+    gyre_err err = find_place_in(stripe, ring, units, placed);
+    return ring != m && (err == GYRE_NO_SPACE || err == GYRE_BUSY)
+               ? find_place_in(stripe, m, units, placed)
+               : err;
 }
 
 /* Gives the place up. `kept`: what was written there stays. */
@@ -94,15 +107,16 @@ static gyre_err write_out(const struct eng_placed *placed, const struct eng_doc 
         *body,
         {(void *)(uintptr_t)zeros, eng_align_up(end, ENG_PAGE) - end},
     };
+    bool hollow = placed->stripe->store->hollow && doc->type == ENG_DOC; /* header and metadata */
     gyre_err err;
     TRY(GYRE_STEP_ERR("place_doc.write.before"));
-    TRY(eng_pwritev(placed->stripe->fd, pieces, GYRE_ARRAY_LEN(pieces), at));
+    TRY(eng_pwritev(placed->stripe->fd, pieces, hollow ? 2 : GYRE_ARRAY_LEN(pieces), at));
     GYRE_STEP("place_doc.write.done");
 out:
     return err == GYRE_OK ? GYRE_OK : GYRE_IO;
 }
 
-gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring_pool, const struct eng_spec *spec,
+gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring, const struct eng_spec *spec,
                           const struct iovec *meta, const struct iovec *body,
                           struct eng_placed *placed_out)
 {
@@ -111,12 +125,14 @@ gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring_pool, const st
         return GYRE_TOO_LARGE;
     struct eng_placed placed = {.stripe = stripe};
     uint64_t units = eng_doc_units(spec->type, meta->iov_len, body->iov_len);
-    gyre_err err = find_place(stripe, ring_pool, units, &placed);
+    gyre_err err = find_place(stripe, ring, units, &placed);
     if (err != GYRE_OK)
         return err;
     placed.record = eng_slot_fresh(spec->tenant, spec->retention, spec->pool, units);
     eng_alloc_lock(stripe);
     placed.serial = ++stripe->rt->serial;
+    atomic_fetch_or_explicit(&placed.record.word, eng_grade_locked(stripe, spec->total_len),
+                             memory_order_relaxed);
     eng_alloc_unlock(stripe);
     struct eng_doc doc = header_of(&placed, spec, meta, body);
     err = write_out(&placed, &doc, meta, body);

@@ -14,7 +14,8 @@ static bool never_evicted(const struct eng_store *store, uint8_t pool)
 
 static uint64_t part_entry(const struct eng_store *store, const struct eng_part *part, uint16_t tag)
 {
-    return eng_entry_make(tag, part->extent.start, part->record.units, ENG_KIND_PART, ENG_RING_M,
+    return eng_entry_make(tag, part->extent.start, part->record.units, ENG_KIND_PART,
+                          eng_ring_kind_of(part->extent.ring),
                           never_evicted(store, part->record.pool), part->serial);
 }
 

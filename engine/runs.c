@@ -28,9 +28,11 @@ void eng_runs_drop_locked(struct eng_ring *ring, uint32_t i)
             *eng_run_at(ring, k) = *eng_run_at(ring, k + 1);
     }
     ring->n_runs--;
+    if (i < ring->n_left)
+        ring->n_left--;
 }
 
-void eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
+uint64_t eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
                           uint64_t end, uint64_t limit_units)
 {
     GYRE_CHECK(start < end && start % ENG_PAGE_UNITS == 0 && end % ENG_PAGE_UNITS == 0);
@@ -45,15 +47,18 @@ void eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uint64_
     }
     while (ring->n_runs > 1 && ring->clean_units > limit_units)
         eng_runs_drop_locked(ring, 0);
+    return length(eng_run_at(ring, ring->n_runs - 1));
 }
 
-bool eng_runs_take_locked(struct eng_ring *ring, uint64_t units, uint64_t *start_out,
-                          uint32_t *n_older_out)
+bool eng_runs_take_locked(struct eng_ring *ring, uint64_t least, uint64_t most, uint64_t *start_out,
+                          uint64_t *units_out, uint32_t *n_older_out)
 {
     for (uint32_t i = 0; i < ring->n_runs; i++) {
         struct eng_run *run = eng_run_at(ring, i);
-        if (length(run) < units)
+        if (length(run) < least)
             continue;
+        uint64_t units = length(run) < most ? length(run) : most;
+        *units_out = units;
         *start_out = run->start;
         *n_older_out = i;
         run->start += units;
@@ -85,6 +90,8 @@ bool eng_runs_give_back_locked(struct eng_ring *ring, uint64_t segment_units, ui
     }
     ring->first_run = (ring->first_run + ENG_RUNS - 1) % ENG_RUNS;
     ring->n_runs++;
+    if (ring->n_left > 0)
+        ring->n_left++;
     *eng_run_at(ring, 0) = (struct eng_run){start, end};
     ring->clean_units += end - start;
     return true;

@@ -20,14 +20,18 @@
 #include "engine/base/gyre_err.h"
 #include "engine/base/mutex.h"
 #include "engine/format.h"
+#include "engine/policy.h"
+#include "engine/shadow.h"
 
 #define ENG_RT_VERSION 1
 #define ENG_PROCESSES 256
 #define ENG_PINS 32768
-#define ENG_RUNS 1024         /* clean runs known per ring */
+#define ENG_RINGS (2 * ENG_MAX_POOLS) /* M of a pool: its number; S: ENG_MAX_POOLS behind it */
+#define ENG_RUNS 1024                 /* clean runs known per ring */
 #define ENG_RESERVATIONS 4096 /* extents being written, per stripe */
 #define ENG_GRANULE (16u << 10)
 #define ENG_NO_SLOT UINT32_MAX
+#define ENG_SAMPLES 1024 /* sampled requests that wait for the shadow, per stripe */
 #define ENG_COUNTER_SHARDS 8
 
 /* X(name) for each counter kept per process and thread shard. */
@@ -46,6 +50,11 @@
     X(lookup_retries)    \
     X(laps)              \
     X(hops)              \
+    X(promotions)        \
+    X(copies)            \
+    X(copied_bytes)      \
+    X(ghost_finds)       \
+    X(mode_switches)     \
     X(syncs)             \
     X(recovered_documents)
 
@@ -72,8 +81,8 @@ struct eng_pin {
 };
 
 /* What RT keeps per directory slot (slot = bucket * 7 + i). 16 bytes. word: generation 24 |
- * verified 1 | hits 2 | spare 5. The generation changes whenever the slot's entry does, so that a
- * late CAS of a reader cannot mark a newer document. */
+ * verified 1 | hits 2 | estimate 1 | grade 2 | spare 2. The generation changes whenever the slot's
+ * entry does, so that a late CAS of a reader cannot mark a newer document. */
 struct eng_slot {
     _Atomic uint32_t word; /* [a] */
     uint32_t units;        /* [w] extent length in ENG_UNIT */
@@ -104,11 +113,26 @@ struct eng_ring {
     uint64_t cursor; /* units: end of the newest reservation */
     uint32_t hand_segment;
     uint32_t n_runs, first_run; /* circular queue below */
-    uint32_t zero_;
+    uint32_t n_left;            /* the oldest runs, that newer ones were written before */
     uint64_t hand;        /* units: everything from `cursor` to here is decided */
     uint64_t clean_units; /* sum of the runs */
     uint64_t laps;
     struct eng_run runs[ENG_RUNS];
+};
+
+/* Sampled requests on their way to the shadow. Why a stale answer is safe: a place that is read
+ * before it was written, or twice, is one wrong sample among a thousand. */
+struct eng_samples {
+    _Atomic uint32_t shift; /* [a] one key in 2^shift is sampled */
+    _Atomic uint32_t off;   /* [a] 1: none is */
+    _Atomic uint64_t head;  /* [a] events written */
+    uint64_t tail;          /* [k] events read */
+    _Atomic uint64_t at[ENG_SAMPLES];
+};
+
+/* [a] The part of a pool's S that is being written, in units. */
+struct eng_burst {
+    _Atomic uint64_t start, units; /* 0 units: none */
 };
 
 struct eng_stripe_rt {
@@ -117,6 +141,8 @@ struct eng_stripe_rt {
     uint64_t serial;             /* [w] last one given out */
     _Atomic uint64_t live_units; /* [w], read by anyone */
     _Atomic uint64_t documents;
+    _Atomic uint64_t parts;     /* of these, PARTs */
+    _Atomic uint64_t estimates; /* of these, with a length that is no more than an upper bound */
     _Atomic uint64_t reserved_units;
     uint64_t written_units; /* [w] since the last sync */
     uint64_t
@@ -124,7 +150,13 @@ struct eng_stripe_rt {
     uint32_t n_horizon;
     uint32_t horizon[ENG_HORIZON];        /* [w] as in the last header written */
     uint32_t reservations_high;           /* [w] reservations from here on are free */
-    struct eng_ring rings[ENG_MAX_POOLS]; /* by pool; kind M only until a policy splits them */
+    _Alignas(64) struct eng_policy policy; /* [w] */
+    /* On lines of their own, since every hit in S reads them. */
+    _Alignas(64) struct eng_burst bursts[ENG_MAX_POOLS];
+    _Alignas(64) struct eng_ghost ghost;  /* [w] */
+    struct eng_ring rings[ENG_RINGS];
+    struct eng_samples samples;
+    struct eng_shadow shadow; /* [k] */
     struct eng_reservation reservations[ENG_RESERVATIONS];
     struct eng_segment_row segments[ENG_MAX_SEGMENTS]; /* [w] working copy of the table */
 };
@@ -142,6 +174,7 @@ struct eng_runtime_head {
     uint32_t zero_;
     uint64_t stripe_off[ENG_MAX_STRIPES];  /* struct eng_stripe_rt */
     uint64_t slot_off[ENG_MAX_STRIPES];    /* struct eng_slot[n_buckets * 7] */
+    uint64_t ghost_off[ENG_MAX_STRIPES];   /* u16[eng_ghost_places(slots)] */
     uint64_t granule_off[ENG_MAX_STRIPES]; /* u32[segment area / ENG_GRANULE]: first slot,
                                               ENG_NO_SLOT if none */
 };

@@ -10,6 +10,19 @@ static void add_locked(_Atomic uint64_t *total, uint64_t n)
     atomic_store_explicit(total, now + n, memory_order_relaxed);
 }
 
+/* Adds a document to the totals, or takes it out again (`sign` is minus one). */
+static void count_locked(struct eng_stripe *stripe, uint64_t entry, const struct eng_slot *record,
+                         uint64_t sign)
+{
+    struct eng_stripe_rt *rt = stripe->rt;
+    add_locked(&rt->live_units, sign * record->units);
+    add_locked(&rt->documents, sign);
+    if (eng_entry_kind(entry) == ENG_KIND_PART)
+        add_locked(&rt->parts, sign);
+    if ((atomic_load_explicit(&record->word, memory_order_relaxed) & ENG_SLOT_ESTIMATE) != 0)
+        add_locked(&rt->estimates, sign);
+}
+
 static _Atomic uint32_t *granule_of(const struct eng_stripe *stripe, uint64_t entry)
 {
     uint64_t granule = eng_entry_offset(entry) / (ENG_GRANULE / ENG_UNIT);
@@ -45,8 +58,7 @@ void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t ent
     at->pool = record->pool;
     at->next = head_of(head);
     atomic_store_explicit(head, slot, memory_order_relaxed);
-    add_locked(&stripe->rt->live_units, record->units);
-    add_locked(&stripe->rt->documents, 1);
+    count_locked(stripe, entry, record, 1);
 }
 
 void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry)
@@ -61,8 +73,17 @@ void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t e
         GYRE_CHECK(at != ENG_NO_SLOT);
         stripe->slots[at].next = stripe->slots[slot].next;
     }
-    add_locked(&stripe->rt->live_units, -(uint64_t)stripe->slots[slot].units);
-    add_locked(&stripe->rt->documents, -(uint64_t)1);
+    count_locked(stripe, entry, &stripe->slots[slot], -(uint64_t)1);
+}
+
+void eng_slot_measure_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry,
+                             uint32_t units)
+{
+    struct eng_slot *at = &stripe->slots[slot];
+    count_locked(stripe, entry, at, -(uint64_t)1);
+    at->units = units;
+    atomic_fetch_and_explicit(&at->word, ~ENG_SLOT_ESTIMATE, memory_order_relaxed);
+    count_locked(stripe, entry, at, 1);
 }
 
 uint32_t eng_slot_next_word(const struct eng_slot *slot, uint32_t flags)
@@ -98,14 +119,24 @@ void eng_slot_mark_verified(struct eng_slot *slot, uint32_t slot_word)
 }
 
 /* Saturates, so that a hot document's line is only read. */
-void eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word)
+bool eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word)
 {
     uint32_t now = atomic_load_explicit(&slot->word, memory_order_relaxed);
     while (((now ^ slot_word) & ENG_SLOT_GENERATION) == 0 &&
            (now & ENG_SLOT_HITS) != ENG_SLOT_HITS) {
         if (atomic_compare_exchange_weak_explicit(&slot->word, &now, now + ENG_SLOT_HIT,
                                                   memory_order_relaxed, memory_order_relaxed))
-            return;
+            return true;
+    }
+    return false;
+}
+
+void eng_slot_cool(struct eng_slot *slot)
+{
+    uint32_t now = atomic_load_explicit(&slot->word, memory_order_relaxed);
+    while ((now & ENG_SLOT_HITS) != 0 &&
+           !atomic_compare_exchange_weak_explicit(&slot->word, &now, now - ENG_SLOT_HIT,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
     }
 }
 

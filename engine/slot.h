@@ -16,5 +16,8 @@ void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t ent
                           const struct eng_slot *record);
 /* Takes it off its list and out of the totals; `entry` is the one it was listed by. */
 void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry);
+/* Gives a listed document its exact length in place of an estimate. */
+void eng_slot_measure_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry,
+                             uint32_t units);
 /* A slot word of the next generation, with the `flags` (verified, hits) given. */
 uint32_t eng_slot_next_word(const struct eng_slot *slot, uint32_t flags);

@@ -168,6 +168,13 @@ static gyre_err make_runtime(struct eng_store *store, const struct eng_home *hom
         stripe->rt = (struct eng_stripe_rt *)(void *)(base + store->rt.head->stripe_off[i]);
         stripe->slots = (struct eng_slot *)(void *)(base + store->rt.head->slot_off[i]);
         stripe->granules = (_Atomic uint32_t *)(void *)(base + store->rt.head->granule_off[i]);
+        stripe->ghost = (uint16_t *)(void *)(base + store->rt.head->ghost_off[i]);
+        stripe->n_ghost = eng_ghost_places((uint64_t)stripe->n_buckets * ENG_BUCKET_ENTRIES);
+        stripe->rt->policy.retention = home->open->retention;
+        atomic_store_explicit(
+            &stripe->rt->policy.mode,
+            home->open->retention == ENG_RETENTION_RECENCY ? ENG_MODE_R : ENG_MODE_F,
+            memory_order_relaxed);
         eng_lock_init(&stripe->sync_lock, ENG_RANK_NONE);
     }
     return GYRE_OK;
@@ -295,6 +302,7 @@ gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_ou
     store->volume_fd = -1;
     store->rt.fd = -1;
     store->sync_interval_ms = open->sync_interval_ms;
+    store->hollow = open->hollow;
     if (!home.has_volume && !open->may_create && !open->reset) {
         err = eng_refuse(open, GYRE_NO_STORE,
                          "%s: there is no store here: check the path, or let a new store be made",
@@ -309,7 +317,8 @@ gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_ou
     store->lock->fd = -1;
     TRY(eng_lockfile_acquire(store->lock, &home));
     TRY(open_locked(store, &home));
-    err = eng_keeper_start(store);
+    if (!open->hollow)
+        err = eng_keeper_start(store);
     if (err != GYRE_OK)
         err = eng_refuse(open, err,
                          "%s: cannot start a thread: raise the limit on processes (ulimit -u)",

@@ -31,6 +31,8 @@ struct eng_stripe {
     struct eng_stripe_rt *rt;       /* [c] */
     struct eng_slot *slots;         /* [c] in RT */
     _Atomic uint32_t *granules;     /* [c] in RT */
+    uint16_t *ghost;                /* [c] in RT; written under the alloc lock */
+    uint64_t n_ghost;               /* [c] places in it */
     struct eng_bucket *buckets;     /* [c] shared mapping of the volume file */
     const uint8_t *data;            /* [c] read-only mapping of the segment area */
     uint64_t area_bytes;            /* [c] n_segments * segment_bytes */
@@ -63,6 +65,9 @@ struct eng_open {
     uint64_t segment_bytes;
     uint32_t stripes, average_object_bytes;
     uint32_t sync_interval_ms;
+    enum eng_retention retention;
+    bool hollow; /* bodies are not written, files not allocated, no thread is started: for
+                    simulations of policy and space */
     void (*progress)(void *data, const char *what, uint64_t done, uint64_t total);
     void *progress_data;
     char *message; /* gets the sentence on failure */
@@ -88,6 +93,7 @@ struct eng_store {
     _Atomic uint32_t closing;  /* 1: new work is refused */
     _Atomic uint32_t active;   /* calls in progress that a close waits for */
     uint32_t sync_interval_ms;
+    bool hollow; /* [c] as asked for in eng_open */
     struct eng_keeper *keeper; /* engine/keeper.h; NULL while none runs */
 };
 

@@ -193,7 +193,7 @@ static void evict(void *data)
     eng_clean_lock(stripe);
     while (eng_probable(play->store, &want)) {
         struct eng_clean_step step;
-        CHECK_OK(eng_clean_step_locked(stripe, ENG_POOL_MAIN, UINT64_MAX, &step));
+        CHECK_OK(eng_clean_step_locked(stripe, ENG_POOL_MAIN, UINT64_MAX, false, &step));
     }
     eng_clean_unlock(stripe);
 }
