@@ -91,6 +91,11 @@ void eng_policy_learn(struct eng_stripe *stripe)
 
 /* ---- Newcomers ---- */
 
+static uint32_t epoch_of(const struct eng_stripe *stripe)
+{
+    return atomic_load_explicit(&stripe->rt->epoch, memory_order_relaxed);
+}
+
 uint8_t eng_admit(struct eng_store *store, uint8_t pool, const uint8_t key[32],
                   uint64_t object_bytes, struct eng_stripe *at)
 {
@@ -119,10 +124,10 @@ uint8_t eng_admit(struct eng_store *store, uint8_t pool, const uint8_t key[32],
     return to_main ? m : s;
 }
 
-uint32_t eng_grade_locked(struct eng_stripe *stripe, uint64_t object_bytes)
+uint32_t eng_first_flags_locked(struct eng_stripe *stripe, uint64_t object_bytes)
 {
     enum eng_grade grade = eng_policy_grade(&stripe->rt->policy, units_of(object_bytes));
-    return (uint32_t)grade << ENG_SLOT_GRADE_SHIFT;
+    return (uint32_t)grade << ENG_SLOT_GRADE_SHIFT | (epoch_of(stripe) & ENG_SLOT_EPOCH);
 }
 
 void eng_admitted_locked(struct eng_stripe *stripe, const struct eng_place *place,
@@ -138,18 +143,6 @@ void eng_admitted_locked(struct eng_stripe *stripe, const struct eng_place *plac
 
 /* ---- Hits ---- */
 
-/* Whether a document was written to S a moment ago: what is asked for again at once is one request
- * to the policy. */
-static bool in_burst(const struct eng_stripe *stripe, uint8_t pool, uint64_t entry)
-{
-    const struct eng_burst *burst = &stripe->rt->bursts[pool];
-    if (eng_entry_in_main(entry))
-        return false;
-    uint64_t start = atomic_load_explicit(&burst->start, memory_order_relaxed);
-    return eng_entry_offset(entry) - start <
-           atomic_load_explicit(&burst->units, memory_order_relaxed);
-}
-
 static void count_part(struct eng_store *store, uint8_t pool, const uint8_t key[32])
 {
     struct eng_stripe *stripe;
@@ -159,7 +152,8 @@ static void count_part(struct eng_store *store, uint8_t pool, const uint8_t key[
     for (size_t i = 0; i < candidates.n; i++) {
         const struct eng_candidate *at = &candidates.at[i];
         if (eng_entry_kind(at->entry) == ENG_KIND_PART)
-            (void)eng_slot_count_hit(&stripe->slots[at->slot], at->slot_word);
+            (void)eng_slot_count_hit(&stripe->slots[at->slot], at->slot_word,
+                                     epoch_of(stripe));
     }
 }
 
@@ -183,9 +177,8 @@ void eng_hit(struct eng_store *store, const struct eng_place *place, const struc
     const struct eng_doc *doc = ref->doc;
     uint64_t length = doc->type == ENG_HEAD ? doc->total_len : doc->body_len;
     sample(stripe, place->hash, ENG_EVENT_HIT, units_of(length));
-    if (in_burst(stripe, doc->pool, ref->entry))
-        return;
-    if (eng_slot_count_hit(&stripe->slots[ref->slot], ref->slot_word) && doc->type == ENG_HEAD)
+    if (eng_slot_count_hit(&stripe->slots[ref->slot], ref->slot_word, epoch_of(stripe)) &&
+        doc->type == ENG_HEAD)
         count_parts(store, ref);
 }
 

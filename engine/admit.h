@@ -23,9 +23,9 @@ uint8_t eng_admit(struct eng_store *store, uint8_t pool, const uint8_t key[32],
  * of it. Needs the alloc lock. */
 void eng_admitted_locked(struct eng_stripe *stripe, const struct eng_place *place,
                          uint64_t object_bytes);
-/* Grade of an object of that length among those of its time, as flags of a slot word. Needs the
- * alloc lock. */
-uint32_t eng_grade_locked(struct eng_stripe *stripe, uint64_t object_bytes);
+/* What a slot word says of a new object of that length from the start: its grade among those of its
+ * time, and the epoch. Needs the alloc lock. */
+uint32_t eng_first_flags_locked(struct eng_stripe *stripe, uint64_t object_bytes);
 
 /* Counts a hit of the object that `ref` has pinned, and, where its counter rises, of its parts: they
  * stay and go with it. */

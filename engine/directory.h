@@ -33,16 +33,18 @@ struct eng_candidates {
     struct eng_candidate at[ENG_CANDIDATES];
 };
 
-/* eng_slot.word: generation 24 | verified 1 | hits 2 | estimate 1 | grade 2 | spare 2. */
-#define ENG_SLOT_GENERATION UINT32_C(0xFFFFFF00)
-#define ENG_SLOT_VERIFIED UINT32_C(0x80)
-#define ENG_SLOT_HITS UINT32_C(0x60)
-#define ENG_SLOT_HIT UINT32_C(0x20)
-#define ENG_SLOT_ESTIMATE UINT32_C(0x10) /* `units` is no more than an upper bound */
-#define ENG_SLOT_GRADE UINT32_C(0x0C)    /* enum eng_grade */
-#define ENG_SLOT_GRADE_SHIFT 2
+/* eng_slot.word: generation 22 | verified 1 | hits 2 | estimate 1 | grade 2 | epoch 4. */
+#define ENG_SLOT_GENERATION UINT32_C(0xFFFFFC00)
+#define ENG_SLOT_GENERATION_ONE UINT32_C(0x400)
+#define ENG_SLOT_VERIFIED UINT32_C(0x200)
+#define ENG_SLOT_HITS UINT32_C(0x180)
+#define ENG_SLOT_HIT UINT32_C(0x80)
+#define ENG_SLOT_ESTIMATE UINT32_C(0x40) /* `units` is no more than an upper bound */
+#define ENG_SLOT_GRADE UINT32_C(0x30)    /* enum eng_grade */
+#define ENG_SLOT_GRADE_SHIFT 4
+#define ENG_SLOT_EPOCH UINT32_C(0x0F) /* of writing or of the last hit that counted */
 /* What a document takes along when its entry moves or its record is given. */
-#define ENG_SLOT_FLAGS (ENG_SLOT_VERIFIED | ENG_SLOT_HITS | ENG_SLOT_ESTIMATE | ENG_SLOT_GRADE)
+#define ENG_SLOT_FLAGS (~ENG_SLOT_GENERATION)
 
 /* Where `key` belongs in a pool with its present epoch; *stripe_out gets the stripe. */
 struct eng_place eng_place_of(struct eng_store *store, uint8_t pool, const uint8_t key[32],
@@ -99,8 +101,8 @@ uint32_t eng_granule_next_locked(const struct eng_stripe *stripe, uint32_t slot)
 /* Marks verified, or counts a hit, unless the slot has got another document since `slot_word` was
  * read. */
 void eng_slot_mark_verified(struct eng_slot *slot, uint32_t slot_word);
-/* Whether it was counted: the counter ends at three. */
-bool eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word);
+/* Whether it was counted: the counter ends at three, and of the hits in one epoch one counts. */
+bool eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word, uint32_t epoch);
 /* Takes a hit away, if there is one. */
 void eng_slot_cool(struct eng_slot *slot);
 /* Takes the verified mark away: the next reader checks the document again. */

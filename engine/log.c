@@ -8,7 +8,7 @@
 #include "engine/runs.h"
 
 /* Laps a reservation may clean while others take away what it cleaned. */
-enum { CONTENDED_LAPS = 16 };
+enum { CONTENDED_LAPS = 16, EPOCHS_PER_LAP = 64 };
 
 /* Documents that stay lie everywhere, and hardly ever leave room for a long extent between them. A
  * reservation for which so much was cleaned in vain gets its place at their cost: the alternative
@@ -46,21 +46,19 @@ static uint32_t free_reservation_locked(const struct eng_stripe_rt *rt)
     return rt->reservations_high; /* ENG_RESERVATIONS: none */
 }
 
-/* Says which part of S is being written, for the readers: a segment, or an eighth of a short S. */
-static void note_burst_locked(struct eng_stripe *stripe, uint8_t ring, uint64_t start)
+/* Time as the policy knows it: by what was written. A burst of requests for one object fits into an
+ * epoch, and is one hit. */
+static void pass_time_locked(struct eng_stripe *stripe, uint64_t units)
 {
-    if (eng_ring_kind_of(ring) != ENG_RING_S)
+    struct eng_stripe_rt *rt = stripe->rt;
+    rt->epoch_units += units;
+    if (rt->epoch_units < (stripe->area_bytes >> ENG_UNIT_SHIFT) / EPOCHS_PER_LAP)
         return;
-    struct eng_burst *burst = &stripe->rt->bursts[eng_ring_pool(ring)];
-    uint64_t eighth = eng_ring_of(stripe, ring)->n_segments * stripe->segment_units / 8;
-    uint64_t units = eighth < stripe->segment_units ? eighth : stripe->segment_units;
-    uint64_t first = start - start % units;
+    rt->epoch_units = 0;
     /* Why a stale answer is safe: one hit more or less is counted. */
-    if (atomic_load_explicit(&burst->start, memory_order_relaxed) == first &&
-        atomic_load_explicit(&burst->units, memory_order_relaxed) == units)
-        return;
-    atomic_store_explicit(&burst->start, first, memory_order_relaxed);
-    atomic_store_explicit(&burst->units, units, memory_order_relaxed);
+    atomic_store_explicit(&rt->epoch,
+                          atomic_load_explicit(&rt->epoch, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
 }
 
 /* First fit leaves behind what is too short for most. Of the runs that were passed over, those that
@@ -107,10 +105,10 @@ static gyre_err take_locked(struct eng_stripe *stripe, uint8_t ring_id, const st
         return GYRE_BUSY;
     uint64_t start, units;
     uint32_t n_older;
-    if (!eng_runs_take_locked(ring, demand->least, demand->most, &start, &units, &n_older))
+    if (!eng_runs_take_locked(ring, stripe->segment_units, demand->least, demand->most, &start,
+                              &units, &n_older))
         return GYRE_NO_SPACE;
     follow_writer_locked(stripe, ring, start, n_older);
-    note_burst_locked(stripe, ring_id, start);
     rt->reservations[reservation] = (struct eng_reservation){
         .start = start,
         .end = start + units,
@@ -122,6 +120,7 @@ static gyre_err take_locked(struct eng_stripe *stripe, uint8_t ring_id, const st
     set_reserved_locked(stripe, reserved_locked(stripe) + units);
     ring->cursor = start + units;
     rt->written_units += units;
+    pass_time_locked(stripe, units);
     if (!demand->is_copy)
         eng_policy_earn(&rt->policy, units,
                         eng_policy_most_tokens(stripe->area_bytes >> ENG_UNIT_SHIFT));

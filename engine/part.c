@@ -189,7 +189,7 @@ static void settle(struct eng_part *part, const struct eng_spec *object)
     eng_log_trim_locked(stripe, part->extent.reservation, part->extent.start + units);
     part->serial = ++stripe->rt->serial;
     atomic_fetch_or_explicit(&part->record.word,
-                             eng_grade_locked(stripe, known_length(object, part->body_len)),
+                             eng_first_flags_locked(stripe, known_length(object, part->body_len)),
                              memory_order_relaxed);
     eng_alloc_unlock(stripe);
     part->extent.units = units;

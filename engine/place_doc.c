@@ -131,7 +131,7 @@ gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring, const struct 
     placed.record = eng_slot_fresh(spec->tenant, spec->retention, spec->pool, units);
     eng_alloc_lock(stripe);
     placed.serial = ++stripe->rt->serial;
-    atomic_fetch_or_explicit(&placed.record.word, eng_grade_locked(stripe, spec->total_len),
+    atomic_fetch_or_explicit(&placed.record.word, eng_first_flags_locked(stripe, spec->total_len),
                              memory_order_relaxed);
     eng_alloc_unlock(stripe);
     struct eng_doc doc = header_of(&placed, spec, meta, body);

@@ -50,24 +50,42 @@ uint64_t eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uin
     return length(eng_run_at(ring, ring->n_runs - 1));
 }
 
-bool eng_runs_take_locked(struct eng_ring *ring, uint64_t least, uint64_t most, uint64_t *start_out,
-                          uint64_t *units_out, uint32_t *n_older_out)
+/* The oldest run of `least` units, or the shortest of its segment; n_runs: there is none. */
+static uint32_t find(const struct eng_ring *ring, uint64_t segment_units, uint64_t least,
+                     bool shortest)
 {
+    uint32_t found = ring->n_runs;
     for (uint32_t i = 0; i < ring->n_runs; i++) {
-        struct eng_run *run = eng_run_at(ring, i);
-        if (length(run) < least)
+        const struct eng_run *run = eng_run_get(ring, i);
+        if (found < ring->n_runs && run->start / segment_units !=
+                                        eng_run_get(ring, found)->start / segment_units)
+            break;
+        if (length(run) < least ||
+            (found < ring->n_runs && length(run) >= length(eng_run_get(ring, found))))
             continue;
-        uint64_t units = length(run) < most ? length(run) : most;
-        *units_out = units;
-        *start_out = run->start;
-        *n_older_out = i;
-        run->start += units;
-        ring->clean_units -= units;
-        if (run->start == run->end)
-            eng_runs_drop_locked(ring, i);
-        return true;
+        found = i;
+        if (!shortest)
+            break;
     }
-    return false;
+    return found;
+}
+
+bool eng_runs_take_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t least,
+                          uint64_t most, uint64_t *start_out, uint64_t *units_out, uint32_t *n_older_out)
+{
+    uint32_t i = find(ring, segment_units, least, least < most);
+    if (i == ring->n_runs)
+        return false;
+    struct eng_run *run = eng_run_at(ring, i);
+    uint64_t units = length(run) < most ? length(run) : most;
+    *units_out = units;
+    *start_out = run->start;
+    *n_older_out = i;
+    run->start += units;
+    ring->clean_units -= units;
+    if (run->start == run->end)
+        eng_runs_drop_locked(ring, i);
+    return true;
 }
 
 bool eng_runs_give_back_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,

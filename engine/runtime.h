@@ -80,8 +80,8 @@ struct eng_pin {
     uint32_t next_free_; /* unused when taken */
 };
 
-/* What RT keeps per directory slot (slot = bucket * 7 + i). 16 bytes. word: generation 24 |
- * verified 1 | hits 2 | estimate 1 | grade 2 | spare 2. The generation changes whenever the slot's
+/* What RT keeps per directory slot (slot = bucket * 7 + i). 16 bytes. word: generation 22 |
+ * verified 1 | hits 2 | estimate 1 | grade 2 | epoch 4. The generation changes whenever the slot's
  * entry does, so that a late CAS of a reader cannot mark a newer document. */
 struct eng_slot {
     _Atomic uint32_t word; /* [a] */
@@ -130,11 +130,6 @@ struct eng_samples {
     _Atomic uint64_t at[ENG_SAMPLES];
 };
 
-/* [a] The part of a pool's S that is being written, in units. */
-struct eng_burst {
-    _Atomic uint64_t start, units; /* 0 units: none */
-};
-
 struct eng_stripe_rt {
     struct eng_mutex alloc_lock; /* rank 2: rings, reservations, directory, slots, segment table */
     struct eng_mutex clean_lock; /* rank 1: the hand */
@@ -151,8 +146,9 @@ struct eng_stripe_rt {
     uint32_t horizon[ENG_HORIZON];        /* [w] as in the last header written */
     uint32_t reservations_high;           /* [w] reservations from here on are free */
     _Alignas(64) struct eng_policy policy; /* [w] */
-    /* On lines of their own, since every hit in S reads them. */
-    _Alignas(64) struct eng_burst bursts[ENG_MAX_POOLS];
+    uint64_t epoch_units;         /* [w] reserved in this epoch */
+    _Alignas(64) _Atomic uint32_t epoch; /* [a] counts 64ths of the stripe that were written; on a
+                                            line of its own, since every hit reads it */
     _Alignas(64) struct eng_ghost ghost;  /* [w] */
     struct eng_ring rings[ENG_RINGS];
     struct eng_samples samples;

@@ -89,7 +89,7 @@ void eng_slot_measure_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t 
 uint32_t eng_slot_next_word(const struct eng_slot *slot, uint32_t flags)
 {
     uint32_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
-    return ((word & ENG_SLOT_GENERATION) + (UINT32_C(1) << 8)) | flags;
+    return ((word & ENG_SLOT_GENERATION) + ENG_SLOT_GENERATION_ONE) | flags;
 }
 
 uint32_t eng_granule_first_locked(const struct eng_stripe *stripe, uint64_t granule)
@@ -119,13 +119,14 @@ void eng_slot_mark_verified(struct eng_slot *slot, uint32_t slot_word)
 }
 
 /* Saturates, so that a hot document's line is only read. */
-bool eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word)
+bool eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word, uint32_t epoch)
 {
     uint32_t now = atomic_load_explicit(&slot->word, memory_order_relaxed);
     while (((now ^ slot_word) & ENG_SLOT_GENERATION) == 0 &&
-           (now & ENG_SLOT_HITS) != ENG_SLOT_HITS) {
-        if (atomic_compare_exchange_weak_explicit(&slot->word, &now, now + ENG_SLOT_HIT,
-                                                  memory_order_relaxed, memory_order_relaxed))
+           (now & ENG_SLOT_HITS) != ENG_SLOT_HITS && ((now ^ epoch) & ENG_SLOT_EPOCH) != 0) {
+        uint32_t next = (now & ~ENG_SLOT_EPOCH) + ENG_SLOT_HIT + (epoch & ENG_SLOT_EPOCH);
+        if (atomic_compare_exchange_weak_explicit(&slot->word, &now, next, memory_order_relaxed,
+                                                  memory_order_relaxed))
             return true;
     }
     return false;
