@@ -7,6 +7,7 @@
 #include "engine/directory.h"
 #include "engine/locks.h"
 
+#include "api/each.h"
 #include "api/handle.h"
 #include "api/store.h"
 
@@ -77,18 +78,28 @@ static const struct eng_doc *doc_at(const struct eng_stripe *stripe, uint64_t of
 struct tour {
     struct gyre_store *store;
     enum gyre_pool pool;
+    const struct api_newer *newer; /* NULL: everything */
     bool (*visit)(void *data, const struct gyre_handle *handle);
     void *data;
     struct offsets offsets;
     bool go_on;
 };
 
-static gyre_err visit_one(struct tour *tour, const struct eng_doc *doc)
+/* A row may be read while a ring enters its segment: what is written there from now on was not
+ * there throughout. */
+static bool may_hold_newer(const struct tour *tour, const struct eng_stripe *stripe,
+                           uint32_t segment)
+{
+    return tour->newer == NULL || tour->newer->may_hold(tour->newer, stripe, segment);
+}
+
+static gyre_err visit_one(struct tour *tour, uint32_t stripe, const struct eng_doc *doc)
 {
     unsigned flags = API_GET_NO_COUNT;
     struct gyre_key key = gyre_key_of_digest(doc->key);
     struct gyre_handle *handle;
-    if (doc->type == ENG_PART || doc->type == ENG_TOMBSTONE)
+    if (doc->type == ENG_PART || doc->type == ENG_TOMBSTONE ||
+        (tour->newer != NULL && doc->serial <= tour->newer->serials[stripe]))
         return GYRE_OK;
     flags |= tour->pool == GYRE_POOL_META ? API_GET_META_POOL : GYRE_GET_HEAD;
     gyre_err err = api_handle_open(tour->store, &key, eng_clock_real_s(), flags, &handle);
@@ -110,14 +121,28 @@ static gyre_err visit_stripe(struct tour *tour, struct eng_stripe *stripe)
     uint32_t step = tour->pool == GYRE_POOL_META ? stripe->n_segments : 1;
     gyre_err err = GYRE_OK;
     for (uint32_t first = 0; first < stripe->n_segments && tour->go_on; first += step) {
+        if (tour->pool != GYRE_POOL_META && !may_hold_newer(tour, stripe, first))
+            continue;
         err = collect(stripe, (uint8_t)tour->pool, first, step, &tour->offsets);
         for (size_t i = 0; i < tour->offsets.n && err == GYRE_OK && tour->go_on; i++) {
             if (tour->offsets.at[i] < area_units)
-                err = visit_one(tour, doc_at(stripe, tour->offsets.at[i]));
+                err = visit_one(tour, stripe->index, doc_at(stripe, tour->offsets.at[i]));
         }
         if (err != GYRE_OK)
             break;
     }
+    return err;
+}
+
+gyre_err api_each(struct gyre_store *store, enum gyre_pool pool, const struct api_newer *newer,
+                  bool (*visit)(void *data, const struct gyre_handle *handle), void *data)
+{
+    struct tour tour = {.store = store, .pool = pool, .newer = newer, .visit = visit, .data = data};
+    gyre_err err = GYRE_OK;
+    tour.go_on = pool == GYRE_POOL_MAIN || api_meta_used(store);
+    for (uint32_t i = 0; i < store->engine->n_stripes && err == GYRE_OK && tour.go_on; i++)
+        err = visit_stripe(&tour, &store->engine->stripes[i]);
+    free(tour.offsets.at);
     return err;
 }
 
@@ -130,11 +155,7 @@ gyre_err gyre_each(struct gyre_store *store, enum gyre_pool pool,
     gyre_err err = api_enter(store, &shard);
     if (err != GYRE_OK)
         return err;
-    struct tour tour = {.store = store, .pool = pool, .visit = visit, .data = data};
-    tour.go_on = pool == GYRE_POOL_MAIN || api_meta_used(store);
-    for (uint32_t i = 0; i < store->engine->n_stripes && err == GYRE_OK && tour.go_on; i++)
-        err = visit_stripe(&tour, &store->engine->stripes[i]);
-    free(tour.offsets.at);
+    err = api_each(store, pool, NULL, visit, data);
     api_leave(store, shard);
     return err;
 }

@@ -150,6 +150,7 @@ struct gyre_info {
     uint16_t tenant;
     uint8_t pool;
     uint8_t retention;
+    uint64_t place; /* which document it is and where it lies, for gyre_holds */
 };
 
 /* ---- Get ---- */
@@ -157,11 +158,13 @@ struct gyre_info {
 struct gyre_handle;
 
 enum {
-    GYRE_GET_NOWAIT = 1 << 0, /* WOULD_BLOCK where directory, header or metadata are not in memory
-                                 or not yet verified */
-    GYRE_GET_HEAD = 1 << 1,   /* metadata only: the body is neither pinned nor verified */
-    GYRE_GET_LAZY = 1 << 2,   /* a body of several pieces is pinned, but read and verified only by
-                                 gyre_populate. NOWAIT implies it */
+    GYRE_GET_NOWAIT = 1 << 0,   /* WOULD_BLOCK where directory, header or metadata are not in memory
+                                   or not yet verified */
+    GYRE_GET_HEAD = 1 << 1,     /* metadata only: the body is neither pinned nor verified */
+    GYRE_GET_LAZY = 1 << 2,     /* a body of several pieces is pinned, but read and verified only by
+                                   gyre_populate. NOWAIT implies it */
+    GYRE_GET_NO_COUNT = 1 << 3, /* a look that is no use: neither hit nor miss is counted, and
+                                   eviction does not hear of it */
 };
 
 /* Finds an object and pins it: its bytes stay valid and unchanged until gyre_release, whatever is
@@ -238,6 +241,13 @@ enum gyre_certainty {
 /* OK or NOT_FOUND (or EXPIRED when strict). CLOSED. */
 GYRE_MUST_USE GYRE_API gyre_err gyre_exists(struct gyre_store *store, const struct gyre_key *key,
                                             uint32_t now, enum gyre_certainty certainty);
+
+/* Whether the object that had `place` when it was looked at is there still, unchanged and unmoved,
+ * by the directory alone: never blocks on data. For objects of one piece (gyre_info.parts 0); those
+ * of several may lack one. OK: it is, though it may have expired. NOT_FOUND: it was replaced, moved
+ * or is gone; gyre_get tells. CLOSED. */
+GYRE_MUST_USE GYRE_API gyre_err gyre_holds(struct gyre_store *store, const struct gyre_key *key,
+                                           uint64_t place);
 
 /* ---- Put and delete ---- */
 
@@ -342,6 +352,22 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_each_meta(struct gyre_store *store,
                                                bool (*visit)(void *data,
                                                              const struct gyre_handle *handle),
                                                void *data);
+
+/* ---- Following changes ---- */
+
+#define GYRE_MARK_MAX 20480 /* longest mark in bytes */
+
+/* Writes down how far the store has come, to be kept anywhere and for any time; at most
+ * GYRE_MARK_MAX bytes. RANGE: more than `size`. CLOSED. Never blocks for long. */
+GYRE_MUST_USE GYRE_API gyre_err gyre_mark(struct gyre_store *store, void *mark_out, size_t size,
+                                          size_t *len_out);
+
+/* As gyre_each for the objects stored since the mark was taken, reading only the segments they can
+ * be in. Some older ones may come too; one whose commit was under way as the mark was taken may be
+ * left out. FOREIGN: no mark of this store, or damaged; nothing was visited. */
+GYRE_MUST_USE GYRE_API gyre_err
+gyre_each_since(struct gyre_store *store, enum gyre_pool pool, const void *mark, size_t len,
+                bool (*visit)(void *data, const struct gyre_handle *handle), void *data);
 
 /* ---- Looking in ---- */
 

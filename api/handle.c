@@ -99,6 +99,7 @@ static void fill_info(struct gyre_handle *handle)
         .tenant = doc->tenant,
         .pool = doc->pool,
         .retention = doc->retention,
+        .place = handle->doc.entry,
     };
 }
 

@@ -14,10 +14,11 @@
 
 #include "api/gyre.h"
 
-#define API_GET_FLAGS (unsigned)(GYRE_GET_NOWAIT | GYRE_GET_HEAD | GYRE_GET_LAZY)
-/* Internal ones: look in the meta pool and nowhere else; count neither hit nor miss. */
+#define API_GET_FLAGS \
+    (unsigned)(GYRE_GET_NOWAIT | GYRE_GET_HEAD | GYRE_GET_LAZY | GYRE_GET_NO_COUNT)
+/* An internal one: look in the meta pool and nowhere else. */
 #define API_GET_META_POOL (1u << 8)
-#define API_GET_NO_COUNT (1u << 9)
+#define API_GET_NO_COUNT (unsigned)GYRE_GET_NO_COUNT
 #define API_PART_CHUNKS_MAX 256u /* 64 MiB, the longest part there is, in chunks */
 
 #define API_HANDLE_LIVE UINT32_C(0x48444c31)

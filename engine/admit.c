@@ -4,6 +4,7 @@
 
 #include "engine/base/bits.h"
 #include "engine/locks.h"
+#include "engine/parent.h"
 #include "engine/writer.h"
 
 /* Parts that follow their HEAD's counter at once; of a larger object the rest does not. */
@@ -14,12 +15,6 @@ static uint64_t units_of(uint64_t bytes)
     uint64_t most = UINT64_C(1) << 31;
     uint64_t units = eng_div_up(bytes + sizeof(struct eng_doc), ENG_UNIT);
     return units < most ? units : most;
-}
-
-uint64_t eng_identity(const struct eng_stripe *stripe, uint32_t bucket, uint16_t tag)
-{
-    uint32_t other = eng_bucket_other(stripe, bucket, tag);
-    return (uint64_t)(bucket < other ? bucket : other) << 16 | tag;
 }
 
 static uint64_t identity_of(const struct eng_stripe *stripe, const struct eng_place *place)
@@ -143,7 +138,8 @@ void eng_admitted_locked(struct eng_stripe *stripe, const struct eng_place *plac
 
 /* ---- Hits ---- */
 
-static void count_part(struct eng_store *store, uint8_t pool, const uint8_t key[32])
+static void count_part(struct eng_store *store, uint8_t pool, const uint8_t key[32],
+                       const struct eng_parent *head)
 {
     struct eng_stripe *stripe;
     struct eng_candidates candidates;
@@ -151,15 +147,18 @@ static void count_part(struct eng_store *store, uint8_t pool, const uint8_t key[
     eng_directory_lookup(stripe, &place, &candidates);
     for (size_t i = 0; i < candidates.n; i++) {
         const struct eng_candidate *at = &candidates.at[i];
-        if (eng_entry_kind(at->entry) == ENG_KIND_PART)
-            (void)eng_slot_count_hit(&stripe->slots[at->slot], at->slot_word,
-                                     epoch_of(stripe));
+        if (eng_entry_kind(at->entry) != ENG_KIND_PART)
+            continue;
+        (void)eng_slot_count_hit(&stripe->slots[at->slot], at->slot_word, epoch_of(stripe));
+        eng_parent_note(stripe, at->entry, head);
     }
 }
 
 /* At most three times in a lap, so that it costs little. */
-static void count_parts(struct eng_store *store, const struct eng_ref *ref)
+static void count_parts(struct eng_store *store, const struct eng_place *place,
+                        const struct eng_ref *ref)
 {
+    const struct eng_parent head = {ref->stripe, identity_of(ref->stripe, place)};
     const struct eng_doc *doc = ref->doc;
     uint64_t n = doc->body_len / sizeof(struct eng_part_row);
     for (uint64_t i = 0; i < n && i < PARTS_FOLLOW; i++) {
@@ -167,7 +166,7 @@ static void count_parts(struct eng_store *store, const struct eng_ref *ref)
         uint8_t key[32];
         memcpy(&row, ref->body + i * sizeof row, sizeof row);
         eng_part_key(doc->key, doc->object_serial, row.part_no, row.attempt, row.sub, key);
-        count_part(store, doc->pool, key);
+        count_part(store, doc->pool, key, &head);
     }
 }
 
@@ -179,7 +178,7 @@ void eng_hit(struct eng_store *store, const struct eng_place *place, const struc
     sample(stripe, place->hash, ENG_EVENT_HIT, units_of(length));
     if (eng_slot_count_hit(&stripe->slots[ref->slot], ref->slot_word, epoch_of(stripe)) &&
         doc->type == ENG_HEAD)
-        count_parts(store, ref);
+        count_parts(store, place, ref);
 }
 
 void eng_missed(struct eng_stripe *stripe, const struct eng_place *place)

@@ -10,10 +10,6 @@
 #include "engine/log.h"
 #include "engine/reader.h"
 
-/* What the ghost knows a document by: its two buckets and its tag, which the hand has without
- * reading it. */
-uint64_t eng_identity(const struct eng_stripe *stripe, uint32_t bucket, uint16_t tag);
-
 /* The ring for a document of an object of `object_bytes`: `at` is the stripe the document goes to,
  * which for a part may be another than its object's. */
 uint8_t eng_admit(struct eng_store *store, uint8_t pool, const uint8_t key[32],

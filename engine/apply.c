@@ -11,7 +11,9 @@
 #include "engine/base/io.h"
 #include "engine/doc.h"
 #include "engine/locks.h"
+#include "engine/pool.h"
 #include "engine/recover_internal.h"
+#include "engine/slot.h"
 #include "engine/writer.h"
 
 struct existing {
@@ -56,16 +58,12 @@ static void insert(const struct eng_recovering *r, const struct eng_known_doc *d
                    const struct existing *old)
 {
     struct eng_stripe *stripe = r->stripe;
-    bool keep = (stripe->store->super.pools[doc->doc.pool].flags & ENG_POOL_NEVER_EVICT) != 0;
+    /* Whether it is still to be kept is found out by the first sweep (hold.h). */
+    bool keep = eng_pool_never_evicts(stripe->store, doc->doc.pool) || doc->doc.pin_until != 0;
     uint64_t entry =
         eng_entry_make(doc->place.tag, doc->offset, doc->units, eng_kind_of_type(doc->doc.type),
                        ENG_RING_M, keep, doc->doc.serial);
-    const struct eng_slot record = {
-        .units = (uint32_t)doc->units,
-        .tenant = doc->doc.tenant,
-        .retention = doc->doc.retention,
-        .pool = doc->doc.pool,
-    };
+    const struct eng_slot record = eng_slot_of_doc(&doc->doc, doc->units);
     struct eng_displaced displaced;
 
     if (old->slot != ENG_NO_SLOT)

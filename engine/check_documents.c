@@ -8,6 +8,7 @@
 #include "engine/check_internal.h"
 #include "engine/doc.h"
 #include "engine/log.h"
+#include "engine/pool.h"
 
 #define BUFFER_BYTES (UINT64_C(1) << 20)
 
@@ -119,6 +120,36 @@ static void check_alone(struct pass *pass, const struct eng_known_doc *known, ui
     }
 }
 
+/* Whether a document is of a pool that was purged since it was stored: whole, and nobody's. */
+static bool is_purged(const struct pass *pass, const struct row *row, uint64_t *end)
+{
+    const struct eng_stripe *stripe = pass->view.stripe;
+    uint64_t room = stripe->segment_units - row->offset % stripe->segment_units;
+    struct eng_doc doc;
+
+    if (eng_pread(stripe->fd, &doc, sizeof doc, ENG_DATA_START + (row->offset << ENG_UNIT_SHIFT)) !=
+            GYRE_OK ||
+        eng_doc_check(&doc, stripe->crc_seed, row->offset, room) != GYRE_OK ||
+        doc.pool >= stripe->store->super.n_pools ||
+        doc.pool_epoch == (uint32_t)eng_pool_epoch(stripe->store, doc.pool))
+        return false;
+    *end = row->offset + eng_doc_extent_units(&doc);
+    return true;
+}
+
+/* Bytes are counted by tenant from the first document of one on. */
+static void check_tenant(struct pass *pass, const struct eng_known_doc *known, uint32_t slot)
+{
+    const struct eng_stripe *stripe = pass->view.stripe;
+    uint32_t features =
+        atomic_load_explicit(&stripe->store->rt.head->features, memory_order_acquire);
+
+    if ((features & ENG_COMPAT_TENANTS) != 0 && stripe->slots[slot].tenant != known->doc.tenant)
+        eng_check_violated(pass->c, stripe, "E80",
+                           "slot %" PRIu32 " counts for tenant %u instead of %u", slot,
+                           stripe->slots[slot].tenant, known->doc.tenant);
+}
+
 /* The document of a slot; *end is where the one before it ends, in units. */
 static gyre_err check_document(struct pass *pass, const struct row *row, uint64_t *end)
 {
@@ -128,6 +159,8 @@ static gyre_err check_document(struct pass *pass, const struct row *row, uint64_
     struct eng_known_doc known;
 
     c->report->documents++;
+    if (is_purged(pass, row, end))
+        return GYRE_OK;
     if (stripe->rt->segments[eng_segment_of(stripe, row->offset)].state != ENG_SEGMENT_RING)
         eng_check_violated(c, stripe, "E48", "slot %" PRIu32 " leads into a free segment",
                            row->slot);
@@ -148,6 +181,7 @@ static gyre_err check_document(struct pass *pass, const struct row *row, uint64_
                            row->slot, stripe->slots[row->slot].units, known.units);
     *end = row->offset + known.units;
     check_alone(pass, &known, row->slot);
+    check_tenant(pass, &known, row->slot);
     c->report->live_bytes += known.units << ENG_UNIT_SHIFT;
     if (known.doc.type == ENG_HEAD)
         return remember_head(c, &known.doc);

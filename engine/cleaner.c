@@ -3,6 +3,7 @@
 #include "engine/admit.h"
 #include "engine/base/check.h"
 #include "engine/base/step.h"
+#include "engine/base/sys.h"
 #include "engine/hand.h"
 #include "engine/locks.h"
 #include "engine/pin.h"
@@ -12,7 +13,7 @@
  *   1. marks, under the alloc lock, the pages of all reservations, and of pins as they are seen
  * then;
  *   2. decides, still under the lock, about the documents: marks the pages of those that stay, and
- * removes those that go from the directory;
+ * removes those that go from the directory, PARTs a little later and after their HEADs;
  *   3. gives those that are copied their new places, without the lock but for each entry;
  *   4. passes fence B and marks the pages of all pins again (pin.h);
  *   5. queues, under the lock, the pages nobody marked.
@@ -171,6 +172,8 @@ static void begin_locked(struct eng_batch *batch, struct eng_stripe *stripe, uin
     batch->segment_end = (ring->hand_segment + UINT64_C(1)) * stripe->segment_units;
     batch->n = batch->n_copied = 0;
     batch->evicted = batch->evicted_units = batch->hops = batch->settled_pages = 0;
+    batch->expired = 0;
+    batch->now = eng_clock_real_s();
     eng_pages_init(&batch->pages, batch->start, batch->segment_end);
 }
 
@@ -180,6 +183,8 @@ static void count(struct eng_store *store, const struct eng_batch *batch)
         ENG_COUNT(store, evictions, batch->evicted);
         ENG_COUNT(store, evicted_bytes, batch->evicted_units << ENG_UNIT_SHIFT);
     }
+    if (batch->expired > 0)
+        ENG_COUNT(store, expirations, batch->expired);
     if (batch->hops > 0)
         ENG_COUNT(store, hops, batch->hops);
 }
@@ -213,6 +218,7 @@ static void step_in_segment(struct eng_stripe *stripe, uint8_t ring_id, uint64_t
     eng_judge_locked(&batch);
     eng_alloc_unlock(stripe);
     GYRE_STEP("cleaner.step.decided");
+    eng_evict_parts(&batch);
     if (batch.n_copied > 0)
         eng_copy_batch(&batch);
     mark_pins(&batch);

@@ -1,11 +1,17 @@
 #include "engine/publish.h"
 
+#include <string.h>
+
 #include "engine/base/check.h"
 #include "engine/base/step.h"
 #include "engine/admit.h"
+#include "engine/expiry.h"
 #include "engine/locks.h"
 #include "engine/log.h"
+#include "engine/parent.h"
+#include "engine/pool.h"
 #include "engine/sync.h"
+#include "engine/tenant.h"
 
 /* Each failed round means that somebody else changed the same key or one of its two buckets. */
 enum { ROUNDS_MAX = 1000 };
@@ -17,6 +23,8 @@ struct publication {
     struct eng_placed *placed;
     struct eng_seen seen;
     struct eng_ref old; /* pinned while it is compared with and replaced; empty: nothing is there */
+    uint64_t epoch;     /* of the pool, when this began */
+    bool purged;        /* the pool was purged since: what was to be published came before that */
 };
 
 static struct eng_want want_of(const struct eng_spec *spec)
@@ -35,7 +43,7 @@ static gyre_err look(struct publication *p)
     if (err != GYRE_OK && err != GYRE_NOT_FOUND)
         return err;
     const struct eng_doc *doc = p->old.doc;
-    if (doc != NULL && doc->expires != 0 && commit->now >= doc->expires)
+    if (doc != NULL && eng_stale(p->store, doc, commit->now))
         doc = NULL;
     err = eng_condition_check(commit->condition, commit->if_serial, doc);
     if (err != GYRE_OK)
@@ -43,20 +51,39 @@ static gyre_err look(struct publication *p)
     return err;
 }
 
+static bool is_kept(const struct publication *p)
+{
+    const struct eng_spec *spec = &p->commit->spec;
+    return eng_pool_never_evicts(p->store, spec->pool) || spec->pin_until > p->commit->now;
+}
+
 static uint64_t new_entry(const struct publication *p)
 {
     const struct eng_spec *spec = &p->commit->spec;
-    bool keep = (p->store->super.pools[spec->pool].flags & ENG_POOL_NEVER_EVICT) != 0;
     enum eng_kind kind = spec->type == ENG_VECTOR ? ENG_KIND_VECTOR : ENG_KIND_DOC;
     return eng_entry_make(p->seen.place.tag, p->placed->start, p->placed->record.units, kind,
-                          eng_ring_kind_of(p->placed->ring), keep, p->placed->serial);
+                          eng_ring_kind_of(p->placed->ring), is_kept(p), p->placed->serial);
 }
 
-/* Puts the entry in if what `look` saw still stands. NOT_FOUND: it does not. NO_SPACE. */
+/* One that replaces a kept document takes over its share. */
+static gyre_err may_keep_locked(const struct publication *p)
+{
+    if (likely(!is_kept(p)) || (p->old.stripe != NULL && eng_entry_keep(p->old.entry)))
+        return GYRE_OK;
+    return eng_pool_may_keep_locked(p->seen.stripe, p->commit->spec.pool, p->placed->record.units,
+                                    false);
+}
+
+/* Puts the entry in if what `look` saw still stands. NOT_FOUND: it does not. NO_SPACE, QUOTA. */
 static gyre_err enter_locked(struct publication *p, struct eng_displaced *displaced_out)
 {
     struct eng_stripe *stripe = p->seen.stripe;
+    gyre_err err;
     *displaced_out = (struct eng_displaced){.slot = ENG_NO_SLOT};
+    p->purged = eng_pool_epoch(p->store, p->commit->spec.pool) != p->epoch;
+    if (p->purged)
+        return GYRE_OK;
+    TRY(may_keep_locked(p));
     if (p->old.stripe != NULL) {
         uint32_t slot = eng_directory_locate_locked(stripe, p->old.slot, p->old.entry);
         if (slot == ENG_NO_SLOT)
@@ -67,8 +94,10 @@ static gyre_err enter_locked(struct publication *p, struct eng_displaced *displa
     }
     if (!eng_directory_unchanged_locked(stripe, &p->seen.place, &p->seen.candidates))
         return GYRE_NOT_FOUND;
-    return eng_directory_insert_locked(stripe, &p->seen.place, new_entry(p), &p->placed->record,
-                                       displaced_out);
+    err = eng_directory_insert_locked(stripe, &p->seen.place, new_entry(p), &p->placed->record,
+                                      displaced_out);
+out:
+    return err;
 }
 
 /* Publishes the placed document. Leaves the one it replaced pinned in p->old.
@@ -143,10 +172,72 @@ static gyre_err sync_stripes(struct eng_store *store, uint64_t touched, struct e
     return err == GYRE_OK ? eng_sync_stripe(last, false) : err;
 }
 
+/* The hand finds the HEAD by its parts. */
+static void note_parents(const struct publication *p)
+{
+    const struct eng_stripe *home = p->seen.stripe;
+    const struct eng_place *place = &p->seen.place;
+    const struct eng_parent head = {p->seen.stripe,
+                                    eng_identity(home, place->bucket[0], place->tag)};
+    eng_parts_note(p->store, p->commit->parts, p->commit->n_parts, &head);
+}
+
 static void count_put(struct eng_store *store, const struct eng_commit *commit)
 {
     ENG_COUNT(store, puts, 1);
     ENG_COUNT(store, put_bytes, commit->spec.total_len);
+}
+
+/* What an object takes of the log, in units; `head` is pinned. */
+static uint64_t object_units(const struct eng_ref *head)
+{
+    const struct eng_doc *doc = head->doc;
+    uint64_t units = eng_doc_extent_units(doc);
+    for (uint64_t i = 0; doc->type == ENG_HEAD && i < doc->body_len / sizeof(struct eng_part_row);
+         i++) {
+        struct eng_part_row row;
+        memcpy(&row, head->body + i * sizeof row, sizeof row);
+        if (row.length <= eng_part_max_bytes(head->stripe->store))
+            units += eng_doc_units(ENG_PART, 0, row.length);
+    }
+    return units;
+}
+
+/* Whether the tenant's quota has room; what is replaced counts as gone. QUOTA. */
+static gyre_err check_quota(struct eng_store *store, const struct eng_commit *commit)
+{
+    uint64_t labels = commit->spec.n_labels * sizeof(uint64_t);
+    uint64_t units = eng_doc_units(commit->spec.type, commit->meta_len + labels, commit->body_len);
+    struct eng_want want = want_of(&commit->spec);
+    struct eng_ref old;
+    uint64_t leaving = 0;
+
+    for (size_t i = 0; i < commit->n_parts; i++)
+        units += commit->parts[i].record.units;
+    gyre_err err = eng_tenant_admit(store, commit->spec.tenant, units, 0);
+    if (likely(err != GYRE_QUOTA) ||
+        eng_find(store, &want, 0, ENG_NO_COUNT | ENG_ANY_AGE, &old) != GYRE_OK)
+        return err;
+    if (old.doc->tenant == commit->spec.tenant)
+        leaving = object_units(&old);
+    eng_ref_release(&old);
+    return eng_tenant_admit(store, commit->spec.tenant, units, leaving);
+}
+
+/* The pool was purged while this was on its way: it came first, and is gone. */
+static void end_purged(struct eng_store *store, struct eng_commit *commit)
+{
+    eng_parts_withdraw(store, commit->parts, commit->n_parts);
+    for (size_t i = 0; i < commit->n_parts; i++)
+        eng_part_abort(&commit->parts[i]);
+}
+
+static bool parts_purged(const struct publication *p)
+{
+    for (size_t i = 0; i < p->commit->n_parts; i++)
+        if (p->commit->parts[i].epoch != p->epoch)
+            return true;
+    return false;
 }
 
 gyre_err eng_commit(struct eng_store *store, struct eng_commit *commit, uint64_t *serial_out)
@@ -154,18 +245,33 @@ gyre_err eng_commit(struct eng_store *store, struct eng_commit *commit, uint64_t
     struct eng_placed placed = {0};
     struct publication p = {.store = store, .commit = commit, .placed = &placed};
     uint64_t touched = stripes_touched(commit);
+    uint64_t now_ms = commit->now_ms != 0 ? commit->now_ms : commit->now * UINT64_C(1000);
     gyre_err err;
     *serial_out = 0;
+    p.epoch = eng_pool_epoch(store, commit->spec.pool);
+    commit->spec.stored_ticks = eng_ban_clock(store, now_ms);
+    if (commit->spec.tenant != 0)
+        TRY(eng_feature_use(store, ENG_COMPAT_TENANTS));
+    if (unlikely(eng_tenant_bounded(store, commit->spec.tenant)))
+        TRY(check_quota(store, commit));
     TRY(check_early(store, commit));
     TRY(write_document(store, commit, &placed));
     TRY(eng_parts_publish(store, commit->parts, commit->n_parts));
-    err = publish(&p);
+    p.purged = parts_purged(&p);
+    err = p.purged ? GYRE_OK : publish(&p);
+    if (err == GYRE_OK && p.purged) {
+        *serial_out = placed.serial;
+        eng_ref_release(&p.old);
+        end_purged(store, commit);
+        goto out;
+    }
     if (err != GYRE_OK) {
         eng_parts_withdraw(store, commit->parts, commit->n_parts);
         goto out;
     }
     struct eng_stripe *stripe = placed.stripe;
     *serial_out = placed.serial;
+    note_parents(&p);
     eng_placed_end(&placed);
     eng_parts_end(commit->parts, commit->n_parts);
     if (p.old.stripe != NULL) {

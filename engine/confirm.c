@@ -2,6 +2,7 @@
 #include "engine/base/io.h"
 #include "engine/doc.h"
 #include "engine/log.h"
+#include "engine/pool.h"
 #include "engine/recover_internal.h"
 #include "engine/slot.h"
 
@@ -20,13 +21,13 @@ bool eng_known_doc_check(const struct eng_recovering *r, const struct eng_doc *d
                          uint64_t offset_units, struct eng_known_doc *known_out)
 {
     const struct eng_stripe *stripe = r->stripe;
-    const struct eng_superblock *super = &stripe->store->super;
     uint64_t room = stripe->segment_units - offset_units % stripe->segment_units;
     struct eng_stripe *owner;
 
     if (eng_doc_check(doc, stripe->crc_seed, offset_units, room) != GYRE_OK)
         return false;
-    if (doc->pool >= super->n_pools || doc->pool_epoch != (uint32_t)super->pools[doc->pool].epoch)
+    if (doc->pool >= stripe->store->super.n_pools ||
+        doc->pool_epoch != (uint32_t)eng_pool_epoch(stripe->store, doc->pool))
         return false;
     known_out->doc = *doc;
     known_out->place = eng_place_of(stripe->store, doc->pool, doc->key, &owner);
@@ -69,7 +70,7 @@ void eng_segment_note(struct eng_recovering *r, const struct eng_known_doc *know
     if (!seen->used || serial > seen->newest) {
         seen->newest = serial;
         seen->newest_end = known->offset + known->units;
-        seen->pool = known->doc.pool;
+        seen->pool = eng_ring_pool_of(&known->doc);
     }
     seen->used = true;
     if (serial <= r->header->serial_synced)
@@ -93,12 +94,7 @@ static void confirm_slot(struct eng_recovering *r, uint32_t slot)
         (void)eng_directory_remove_locked(stripe, slot, entry);
         return;
     }
-    const struct eng_slot record = {
-        .units = (uint32_t)known.units,
-        .tenant = known.doc.tenant,
-        .retention = known.doc.retention,
-        .pool = known.doc.pool,
-    };
+    const struct eng_slot record = eng_slot_of_doc(&known.doc, known.units);
     eng_slot_unlist_locked(stripe, slot, entry);
     eng_slot_list_locked(stripe, slot, entry, &record);
     atomic_fetch_and_explicit(&stripe->slots[slot].word, ~ENG_SLOT_ESTIMATE, memory_order_relaxed);

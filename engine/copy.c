@@ -16,6 +16,7 @@
 #include "engine/hand.h"
 #include "engine/keeper.h"
 #include "engine/locks.h"
+#include "engine/parent.h"
 
 #define SLICE (256u << 10)
 #define CARRIER_UNITS (SLICE / ENG_UNIT)
@@ -177,6 +178,9 @@ static bool publish_locked(struct copying *c, struct eng_met *met, uint64_t to)
                           memory_order_relaxed);
     uint64_t entry = eng_entry_make(eng_entry_tag(met->entry), to, met->units,
                                     eng_entry_kind(met->entry), ENG_RING_M, false, met->entry);
+    struct eng_parent head = eng_parent_of(stripe, met->entry);
+    if (eng_entry_kind(met->entry) == ENG_KIND_PART && head.stripe != NULL)
+        eng_parent_note(stripe, entry, &head);
     return eng_directory_replace_locked(stripe, slot, met->entry, entry, &record);
 }
 
@@ -231,6 +235,8 @@ void eng_copy_batch(struct eng_batch *batch)
             continue;
         if (c.buffer != NULL && copy_one(&c, met)) {
             count(&c, met);
+        } else if (eng_entry_kind(met->entry) == ENG_KIND_PART) {
+            eng_evict_part(batch, met);
         } else {
             eng_alloc_lock(stripe);
             eng_evict_locked(batch, met);

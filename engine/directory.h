@@ -49,6 +49,9 @@ struct eng_candidates {
 /* Where `key` belongs in a pool with its present epoch; *stripe_out gets the stripe. */
 struct eng_place eng_place_of(struct eng_store *store, uint8_t pool, const uint8_t key[32],
                               struct eng_stripe **stripe_out);
+/* The same for another epoch of the pool (pool.h). */
+struct eng_place eng_place_in_epoch(struct eng_store *store, uint8_t pool, uint64_t epoch,
+                                    const uint8_t key[32], struct eng_stripe **stripe_out);
 /* Where a hash belongs in this stripe. */
 struct eng_place eng_place_of_hash(const struct eng_stripe *stripe, uint64_t hash);
 /* The other bucket of an entry that lies in `bucket`; may be the same one. */

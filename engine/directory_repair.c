@@ -3,6 +3,7 @@
 #include "engine/base/bits.h"
 #include "engine/base/check.h"
 #include "engine/slot.h"
+#include "engine/tenant.h"
 
 /* A holder of the alloc lock died somewhere between two stores. The directory itself is whole, word
  * by word; what may be wrong is one odd version, one entry that lies in both of its buckets, lists,
@@ -47,6 +48,8 @@ static void relist(struct eng_stripe *stripe, uint32_t slot)
     record.units = (uint32_t)(bound < in_segment ? bound : in_segment);
     atomic_fetch_or_explicit(&record.word, ENG_SLOT_ESTIMATE, memory_order_relaxed);
     bool twice = listed_already(stripe, entry);
+    if (!twice) /* tenants are counted over all stripes, so not from zero */
+        eng_tenant_count(stripe->store, record.tenant, -(uint64_t)stripe->slots[slot].units);
     eng_slot_list_locked(stripe, slot, entry, &record);
     atomic_fetch_or_explicit(&stripe->slots[slot].word, ENG_SLOT_ESTIMATE, memory_order_relaxed);
     if (twice)
@@ -62,6 +65,10 @@ void eng_directory_repair_locked(struct eng_stripe *stripe)
     atomic_store_explicit(&stripe->rt->documents, 0, memory_order_relaxed);
     atomic_store_explicit(&stripe->rt->parts, 0, memory_order_relaxed);
     atomic_store_explicit(&stripe->rt->estimates, 0, memory_order_relaxed);
+    for (uint32_t pool = 0; pool < ENG_MAX_POOLS; pool++) {
+        atomic_store_explicit(&stripe->rt->pool_units[pool], 0, memory_order_relaxed);
+        atomic_store_explicit(&stripe->rt->kept_units[pool], 0, memory_order_relaxed);
+    }
     for (uint32_t slot = 0; slot < stripe->n_buckets * ENG_BUCKET_ENTRIES; slot++)
         relist(stripe, slot);
 }

@@ -72,8 +72,9 @@ static bool type_allows(const struct eng_doc *doc)
 bool eng_doc_bounded(const struct eng_doc *doc, uint64_t max_units)
 {
     uint64_t max_bytes = max_units << ENG_UNIT_SHIFT;
-    return doc->meta_len <= META_MAX && doc->body_len <= max_bytes && doc->pool < ENG_MAX_POOLS &&
-           type_allows(doc) && eng_doc_extent_units(doc) <= max_units;
+    return doc->meta_len <= META_MAX && eng_doc_labels(doc) * sizeof(uint64_t) <= doc->meta_len &&
+           doc->body_len <= max_bytes && doc->pool < ENG_MAX_POOLS && type_allows(doc) &&
+           eng_doc_extent_units(doc) <= max_units;
 }
 
 gyre_err eng_doc_check(const struct eng_doc *doc, uint32_t seed, uint64_t offset_units,

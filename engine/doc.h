@@ -23,6 +23,21 @@ uint64_t eng_doc_extent_units(const struct eng_doc *doc);
 /* The same before there is a header. */
 uint64_t eng_doc_units(uint16_t type, uint64_t meta_len, uint64_t body_len);
 
+/* How many labels (u64, see ban.h) lie at the end of the metadata; the rest of it is the user's. */
+static inline uint32_t eng_doc_labels(const struct eng_doc *doc)
+{
+    return (uint32_t)doc->flags >> ENG_DOC_LABELS_SHIFT & 63;
+}
+static inline uint32_t eng_doc_user_meta_len(const struct eng_doc *doc)
+{
+    return doc->meta_len - eng_doc_labels(doc) * (uint32_t)sizeof(uint64_t);
+}
+/* When it was stored, in sixteenths of a second since 1970. Not of a PART. */
+static inline uint64_t eng_doc_stored_ticks(const struct eng_doc *doc)
+{
+    return (uint64_t)doc->stored_s << 4 | doc->flags >> ENG_DOC_TICKS_SHIFT;
+}
+
 /* Sets magic and header_crc of an otherwise complete header for the place it is written to. `seed`
  * is the stripe's crc_seed, `offset_units` counts in its segment area. */
 void eng_doc_seal(struct eng_doc *doc, uint32_t seed, uint64_t offset_units);

@@ -40,7 +40,23 @@
 #define ENG_FORMAT_MAJOR 1
 #define ENG_FORMAT_MINOR 0
 
+/* eng_doc.flags: what a document is besides its type, in bits 0 to 5; bits 6 to 11 count the u64
+ * words at the end of its metadata that are labels (engine/ban.h); bits 12 to 15 are sixteenths of
+ * stored_s. */
+enum eng_doc_flag {
+    ENG_DOC_IN_SMALL = 1, /* lies in the ring of the pool "small", whatever its own pool */
+    ENG_DOC_UPLOAD = 2,   /* DOC of the meta pool: an upload in progress, or one of its parts */
+    ENG_DOC_NUMBERED = 4, /* HEAD: its parts were numbered by an uploader */
+    ENG_DOC_ALTERNATE = 8 /* the document of one alternate of a VECTOR */
+};
+#define ENG_DOC_LABELS_SHIFT 6
+#define ENG_DOC_TICKS_SHIFT 12
+#define ENG_DOC_LABELS_MAX 32u
+
 enum eng_pool_id { ENG_POOL_MAIN = 0, ENG_POOL_META = 1, ENG_POOL_SMALL = 2 };
+/* eng_superblock.feature_compat. TENANTS: documents of other tenants than 0 were stored, so headers
+ * are read at opening. */
+enum eng_feature_compat { ENG_COMPAT_TENANTS = 1 };
 enum eng_pool_flag { ENG_POOL_NEVER_EVICT = 1 };
 enum eng_ring_kind { ENG_RING_S = 0, ENG_RING_M = 1 };
 
@@ -116,19 +132,21 @@ struct eng_stripe_header {
     uint64_t data_bytes, data_inode, data_ctime_ns; /* of the data file at a clean close */
     uint32_t n_horizon;                             /* ENG_HORIZON_ALL: every segment */
     uint32_t zero1_;
-    uint32_t
-        horizon[ENG_HORIZON]; /* segments that may be written before the next header, in no order */
+    uint32_t horizon[ENG_HORIZON]; /* what may be written before the next header, in no order */
     struct eng_ring_row rings[ENG_MAX_POOLS * 2];
-    uint8_t zero_[4096 - 104 - 64 * 4 - 32 * 16];
+    uint64_t blurred_serial; /* see eng_segment_row; 0: no opening has recovered anything */
+    uint8_t zero_[4096 - 112 - 64 * 4 - 32 * 16];
 };
 
 enum eng_segment_state { ENG_SEGMENT_FREE = 0, ENG_SEGMENT_RING = 1 };
 
 /* One segment. 16 bytes. */
 struct eng_segment_row {
-    uint8_t state, pool, kind, zero_;
-    uint32_t successor; /* next in its ring; ENG_NO_SEGMENT for FREE */
-    uint64_t first_serial;
+    uint8_t state, pool, kind;
+    uint8_t blurred; /* not 0: an opening recovered it since it was entered, so what lies here may
+                        be newer than first_serial tells, up to the header's blurred_serial */
+    uint32_t successor;    /* next in its ring; ENG_NO_SEGMENT for FREE */
+    uint64_t first_serial; /* what was written here since it was entered has this one or a later */
 };
 
 /* First page of a data file: whose it is. */
@@ -159,7 +177,11 @@ struct eng_doc {
     uint32_t meta_len, meta_crc;
     uint32_t body_crc;
     uint16_t type, flags;
-    uint32_t part_no, parts;
+    union {
+        uint32_t part_no;  /* PART: its number */
+        uint32_t stored_s; /* others: the second it was stored, by the store's own clock */
+    };
+    uint32_t parts;
     uint32_t created, expires, pin_until; /* Unix seconds; 0: none */
     uint32_t alt_id;
     uint32_t pool_epoch;

@@ -29,6 +29,7 @@ struct eng_met {
     uint8_t fate;    /* enum eng_fate */
     bool settled;    /* nobody is asked: it never leaves, or lies under a pin or a reservation */
     bool promoted;   /* COPIED: from S */
+    bool spent;      /* its time is over */
     bool in_main;
 };
 
@@ -44,17 +45,21 @@ struct eng_batch {
     uint64_t end;                /* once known: no document lies across it */
     uint32_t n;
     uint32_t n_copied; /* documents to be copied */
-    uint64_t evicted, evicted_units, hops;
+    uint64_t evicted, evicted_units, hops, expired;
+    uint32_t now; /* Unix seconds */
     uint64_t settled_pages; /* busy, and waiting will not change it: slabs, documents that never
                                leave */
     struct eng_pages pages;
     struct eng_met met[ENG_BATCH_DOCUMENTS]; /* by offset */
 };
 
-/* Decides what becomes of all documents met: removes those that go from the directory, marks the
- * pages of those that stay. Pages of pins and reservations are marked before. Needs the alloc lock
- * too. */
+/* Decides what becomes of all documents met: removes those that go from the directory, but for
+ * PARTs, and marks the pages of those that stay. Pages of pins and reservations are marked before.
+ * Needs the alloc lock too. */
 void eng_judge_locked(struct eng_batch *batch);
+/* Removes the PARTs that go, each after the HEAD that names it: nobody finds an object that is not
+ * all there. The alloc lock must not be held. */
+void eng_evict_parts(struct eng_batch *batch);
 
 /* Copies the documents whose fate that is to M and gives their entries the new place. What cannot be
  * copied goes. The alloc lock must not be held; may clean M. */
@@ -62,6 +67,8 @@ void eng_copy_batch(struct eng_batch *batch);
 
 /* Removes a document the hand takes and lets the ghost know. Needs the alloc lock. */
 void eng_evict_locked(struct eng_batch *batch, const struct eng_met *met);
+/* The same for a PART, and its HEAD before it. The alloc lock must not be held. */
+void eng_evict_part(struct eng_batch *batch, const struct eng_met *met);
 
 /* Gives documents that lie ahead of the hand their exact lengths, if they are worth keeping and
  * theirs are estimates. The alloc lock must not be held. */

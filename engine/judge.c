@@ -2,7 +2,12 @@
 #include "engine/base/bits.h"
 #include "engine/base/check.h"
 #include "engine/base/step.h"
+#include "engine/expiry.h"
 #include "engine/hand.h"
+#include "engine/locks.h"
+#include "engine/parent.h"
+#include "engine/pool.h"
+#include "engine/slot.h"
 
 /* Looking ahead for more documents that stay, beside one that does. */
 #define RUN_UNITS ((UINT64_C(1) << 20) / ENG_UNIT)
@@ -28,27 +33,45 @@ static uint32_t word_of(const struct eng_batch *batch, const struct eng_met *met
     return atomic_load_explicit(&batch->stripe->slots[met->slot].word, memory_order_relaxed);
 }
 
+/* A PART whose HEAD has gone is found by nobody. */
+static bool is_orphan(const struct eng_batch *batch, const struct eng_met *met)
+{
+    uint64_t entry;
+    if (eng_entry_kind(met->entry) != ENG_KIND_PART)
+        return false;
+    struct eng_parent head = eng_parent_of(batch->stripe, met->entry);
+    return head.stripe != NULL && eng_parent_find(&head, &entry) == ENG_NO_SLOT;
+}
+
 /* Of its own, before the neighbours are looked at. */
 static void judge_alone(struct eng_batch *batch, struct eng_met *met)
 {
     const struct eng_stripe *stripe = batch->stripe;
     const struct eng_slot *slot = &stripe->slots[met->slot];
-    const struct eng_pool_row *pool = &stripe->store->super.pools[slot->pool % ENG_MAX_POOLS];
     uint32_t word = word_of(batch, met);
     met->in_main =
         eng_ring_kind_of(batch->ring_id) == ENG_RING_M || eng_entry_in_main(met->entry);
-    met->settled = (pool->flags & ENG_POOL_NEVER_EVICT) != 0 || eng_entry_keep(met->entry) ||
-                   eng_pages_busy(&batch->pages, page_of(batch, met->offset));
+    bool busy = eng_pages_busy(&batch->pages, page_of(batch, met->offset));
+    met->settled = busy || eng_pool_never_evicts(stripe->store, eng_slot_pool(slot)) ||
+                   eng_entry_keep(met->entry);
     const struct eng_resident resident = {
         .in_main = met->in_main,
         .hits = (word & ENG_SLOT_HITS) / ENG_SLOT_HIT,
         .grade = (enum eng_grade)((word & ENG_SLOT_GRADE) >> ENG_SLOT_GRADE_SHIFT),
     };
-    enum eng_verdict verdict =
-        batch->hard ? ENG_LEAVES : eng_policy_judge(&stripe->rt->policy, &resident);
+    enum eng_verdict verdict = batch->hard || is_orphan(batch, met)
+                                   ? ENG_LEAVES
+                                   : eng_policy_judge(&stripe->rt->policy, &resident);
     met->fate = met->settled || verdict == ENG_STAYS ? ENG_FATE_STAYS
                 : verdict == ENG_PROMOTED            ? ENG_FATE_COPIED
                                                      : ENG_FATE_GOES;
+    if (met->fate != ENG_FATE_GOES && !busy &&
+        eng_spent_locked(stripe, met->slot, met->entry, batch->now)) {
+        met->fate = ENG_FATE_GOES;
+        met->settled = false;
+        met->spent = true;
+        batch->expired++;
+    }
     met->promoted = met->fate == ENG_FATE_COPIED;
     if (met->promoted && !eng_policy_pay(&batch->stripe->rt->policy, met->units)) {
         met->fate = ENG_FATE_GOES;
@@ -117,23 +140,65 @@ static bool is_covered(const struct eng_batch *batch, const struct eng_met *met)
     return true;
 }
 
+/* Twice the objects there are: some blocks of a chain of prefixes would be missing otherwise. */
+static void remember_locked(struct eng_stripe *stripe, uint64_t identity)
+{
+    struct eng_stripe_rt *rt = stripe->rt;
+    uint64_t objects = atomic_load_explicit(&rt->documents, memory_order_relaxed) -
+                       atomic_load_explicit(&rt->parts, memory_order_relaxed);
+    eng_ghost_put(&rt->ghost, stripe->ghost, stripe->n_ghost, identity, 2 * objects);
+}
+
 void eng_evict_locked(struct eng_batch *batch, const struct eng_met *met)
 {
     struct eng_stripe *stripe = batch->stripe;
-    struct eng_stripe_rt *rt = stripe->rt;
-    if (!eng_directory_remove_locked(stripe, met->slot, met->entry))
+    uint32_t slot = eng_directory_locate_locked(stripe, met->slot, met->entry); /* it may have moved */
+    if (slot == ENG_NO_SLOT)
         return;
+    GYRE_CHECK(eng_directory_remove_locked(stripe, slot, met->entry));
     batch->evicted++;
     batch->evicted_units += met->units;
     GYRE_STEP("cleaner.decide.evicted");
-    if (eng_entry_kind(met->entry) == ENG_KIND_PART ||
-        !eng_policy_remembers(&rt->policy, met->in_main))
+    if (eng_entry_kind(met->entry) != ENG_KIND_PART && !met->spent &&
+        eng_policy_remembers(&stripe->rt->policy, met->in_main))
+        remember_locked(stripe, eng_identity(stripe, met->slot / ENG_BUCKET_ENTRIES,
+                                             eng_entry_tag(met->entry)));
+}
+
+/* Takes out the HEAD that a part leads to. */
+static void evict_head(struct eng_batch *batch, const struct eng_met *part)
+{
+    struct eng_parent head = eng_parent_of(batch->stripe, part->entry);
+    uint64_t entry;
+    if (head.stripe == NULL)
         return;
-    uint64_t objects = atomic_load_explicit(&rt->documents, memory_order_relaxed) -
-                       atomic_load_explicit(&rt->parts, memory_order_relaxed);
-    eng_ghost_put(&rt->ghost, stripe->ghost, stripe->n_ghost,
-                  eng_identity(stripe, met->slot / ENG_BUCKET_ENTRIES, eng_entry_tag(met->entry)),
-                  2 * objects);
+    eng_alloc_lock(head.stripe);
+    uint32_t slot = eng_parent_find(&head, &entry);
+    if (slot != ENG_NO_SLOT && !eng_entry_keep(entry)) {
+        batch->evicted++;
+        batch->evicted_units += head.stripe->slots[slot].units;
+        GYRE_CHECK(eng_directory_remove_locked(head.stripe, slot, entry));
+        if (!part->spent && eng_policy_remembers(&head.stripe->rt->policy, part->in_main))
+            remember_locked(head.stripe, head.identity);
+    }
+    eng_alloc_unlock(head.stripe);
+    GYRE_STEP("judge.head.unlinked");
+}
+
+void eng_evict_part(struct eng_batch *batch, const struct eng_met *met)
+{
+    evict_head(batch, met);
+    eng_alloc_lock(batch->stripe);
+    eng_evict_locked(batch, met);
+    eng_alloc_unlock(batch->stripe);
+}
+
+void eng_evict_parts(struct eng_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->n; i++)
+        if (batch->met[i].fate == ENG_FATE_GOES &&
+            eng_entry_kind(batch->met[i].entry) == ENG_KIND_PART)
+            eng_evict_part(batch, &batch->met[i]);
 }
 
 void eng_judge_locked(struct eng_batch *batch)
@@ -156,7 +221,8 @@ void eng_judge_locked(struct eng_batch *batch)
     }
     for (uint32_t i = 0; i < batch->n; i++) {
         struct eng_met *met = &batch->met[i];
-        if (met->fate == ENG_FATE_GOES && !is_covered(batch, met))
+        if (met->fate == ENG_FATE_GOES && eng_entry_kind(met->entry) != ENG_KIND_PART &&
+            (met->spent || !is_covered(batch, met)))
             eng_evict_locked(batch, met);
     }
 }

@@ -7,11 +7,21 @@
 
 #include "engine/store.h"
 
-enum { ENG_RANK_CLEAN = 1, ENG_RANK_ALLOC = 2, ENG_RANK_SLAB = 3, ENG_RANK_KEEPER = 4 };
+enum {
+    ENG_RANK_CLEAN = 1,
+    ENG_RANK_ALLOC = 2,
+    ENG_RANK_SLAB = 3,
+    ENG_RANK_KEEPER = 4,
+    ENG_RANK_FACTS = 5,
+};
 
 /* Rings, reservations, directory, slots, segment table. */
 void eng_alloc_lock(struct eng_stripe *stripe);
 void eng_alloc_unlock(struct eng_stripe *stripe);
+
+/* The superblock and the ban table; *orphaned_out: its last holder died inside. */
+void eng_facts_lock(struct eng_store *store, bool *orphaned_out);
+void eng_facts_unlock(struct eng_store *store);
 
 /* The hand. */
 void eng_clean_lock(struct eng_stripe *stripe);

@@ -45,7 +45,8 @@ static void settle(struct eng_stripe *stripe, const struct guess *guess)
     if (slot != ENG_NO_SLOT && !good) {
         (void)eng_directory_remove_locked(stripe, slot, guess->entry);
     } else if (slot != ENG_NO_SLOT) {
-        eng_slot_measure_locked(stripe, slot, guess->entry, (uint32_t)eng_doc_extent_units(&doc));
+        const struct eng_slot record = eng_slot_of_doc(&doc, eng_doc_extent_units(&doc));
+        eng_slot_measure_locked(stripe, slot, guess->entry, &record);
     }
     eng_alloc_unlock(stripe);
 }

@@ -12,6 +12,7 @@
 #include "engine/admit.h"
 #include "engine/locks.h"
 #include "engine/log.h"
+#include "engine/pool.h"
 #include "engine/slot.h"
 
 void eng_part_key(const uint8_t key[32], uint64_t object_serial, uint32_t part_no, uint32_t attempt,
@@ -73,7 +74,8 @@ gyre_err eng_part_begin(struct eng_store *store, const struct eng_spec *object, 
         return GYRE_TOO_LARGE;
     part.body_capacity = capacity;
     eng_part_key(object->key, object->object_serial, part_no, attempt, sub, part.key);
-    (void)eng_place_of(store, object->pool, part.key, &part.extent.stripe);
+    part.epoch = eng_pool_epoch(store, object->pool);
+    (void)eng_place_in_epoch(store, object->pool, part.epoch, part.key, &part.extent.stripe);
     part.extent.units = (ENG_PAGE + eng_align_up(capacity, ENG_PAGE)) / ENG_UNIT;
     part.pages = calloc(2, ENG_PAGE);
     if (part.pages == NULL)
@@ -151,7 +153,8 @@ static gyre_err write_tail(const struct eng_part *part)
                       file_off(part, ENG_PAGE + part->body_len - waiting));
 }
 
-static void fill_header(const struct eng_part *part, const struct eng_spec *object)
+/* The header, and the record that goes with it. */
+static void fill_header(struct eng_part *part, const struct eng_spec *object)
 {
     uint32_t meta_len = part->n_chunks * (uint32_t)sizeof(uint32_t);
     struct eng_doc doc = {
@@ -167,32 +170,35 @@ static void fill_header(const struct eng_part *part, const struct eng_spec *obje
         .parts = part->sub,
         .created = object->created,
         .pin_until = object->pin_until,
-        .pool_epoch = (uint32_t)part->extent.stripe->store->super.pools[object->pool].epoch,
+        .pool_epoch = (uint32_t)part->epoch,
         .tenant = object->tenant,
         .pool = object->pool,
         .retention = object->retention,
     };
     memcpy(doc.key, part->key, sizeof doc.key);
+    part->record = eng_slot_fresh(&doc, part->extent.units);
+    part->held = object->held;
+    part->keep = eng_pool_never_evicts(part->extent.stripe->store, object->pool) || object->held ||
+                 object->pin_until != 0;
     eng_doc_seal(&doc, part->extent.stripe->crc_seed, part->extent.start);
     memcpy(part->pages, &doc, sizeof doc);
 }
 
-/* A length that was not known gets its own end now, and the part its serial. */
-static void settle(struct eng_part *part, const struct eng_spec *object)
+/* A length that was not known gets its own end now, and the part its serial. Returns the first flags
+ * of its slot. */
+static uint32_t settle(struct eng_part *part, const struct eng_spec *object)
 {
     struct eng_stripe *stripe = part->extent.stripe;
     uint64_t meta_len = part->n_chunks * sizeof(uint32_t);
     uint64_t units = eng_doc_units(ENG_PART, meta_len, part->body_len);
     GYRE_CHECK(units <= part->extent.units);
-    part->record = eng_slot_fresh(object->tenant, object->retention, object->pool, units);
     eng_alloc_lock(stripe);
     eng_log_trim_locked(stripe, part->extent.reservation, part->extent.start + units);
     part->serial = ++stripe->rt->serial;
-    atomic_fetch_or_explicit(&part->record.word,
-                             eng_first_flags_locked(stripe, known_length(object, part->body_len)),
-                             memory_order_relaxed);
+    uint32_t flags = eng_first_flags_locked(stripe, known_length(object, part->body_len));
     eng_alloc_unlock(stripe);
     part->extent.units = units;
+    return flags;
 }
 
 gyre_err eng_part_finish(struct eng_part *part, const struct eng_spec *object)
@@ -205,8 +211,9 @@ gyre_err eng_part_finish(struct eng_part *part, const struct eng_spec *object)
     GYRE_STEP("part.finish.body");
     if (!hollow && part->body_len % ENG_CHUNK != 0)
         end_chunk(part, part->body_len % ENG_CHUNK);
-    settle(part, object);
+    uint32_t flags = settle(part, object);
     fill_header(part, object);
+    atomic_fetch_or_explicit(&part->record.word, flags, memory_order_relaxed);
     TRY(eng_pwrite(part->extent.stripe->fd, part->pages, ENG_PAGE, file_off(part, 0)));
     GYRE_STEP("part.finish.header");
     free(part->pages);

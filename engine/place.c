@@ -1,6 +1,7 @@
 #include "engine/directory.h"
 
 #include "engine/base/hash.h"
+#include "engine/pool.h"
 
 /* Maps the upper half of a hash onto [0, n) without a division. */
 static uint32_t scale(uint64_t hash, uint32_t n)
@@ -29,8 +30,14 @@ struct eng_place eng_place_of_hash(const struct eng_stripe *stripe, uint64_t has
 struct eng_place eng_place_of(struct eng_store *store, uint8_t pool, const uint8_t key[32],
                               struct eng_stripe **stripe_out)
 {
+    return eng_place_in_epoch(store, pool, eng_pool_epoch(store, pool), key, stripe_out);
+}
+
+struct eng_place eng_place_in_epoch(struct eng_store *store, uint8_t pool, uint64_t epoch,
+                                    const uint8_t key[32], struct eng_stripe **stripe_out)
+{
     const struct eng_superblock *super = &store->super;
-    uint64_t domain = eng_mix64(super->pools[pool].epoch << 8 | (pool + 1u));
+    uint64_t domain = eng_mix64(epoch << 8 | (pool + 1u));
     uint64_t hash = eng_key_hash(key, super->hash_seed[0] ^ domain, super->hash_seed[1]);
     *stripe_out = eng_stripe_of(store, hash);
     return eng_place_of_hash(*stripe_out, hash);

@@ -10,6 +10,7 @@
 #include "engine/admit.h"
 #include "engine/locks.h"
 #include "engine/log.h"
+#include "engine/pool.h"
 #include "engine/slot.h"
 
 static const uint8_t zeros[ENG_PAGE];
@@ -61,27 +62,42 @@ static void leave_place(struct eng_placed *placed, bool kept)
     *placed = (struct eng_placed){0};
 }
 
+static uint32_t meta_crc(const struct iovec *meta, const struct iovec *labels)
+{
+    uint32_t crc = eng_crc32c(0, meta->iov_base, meta->iov_len);
+    return likely(labels->iov_len == 0) ? crc : eng_crc32c(crc, labels->iov_base, labels->iov_len);
+}
+
+static struct iovec labels_of(const struct eng_spec *spec)
+{
+    return (struct iovec){(void *)(uintptr_t)spec->labels, spec->n_labels * sizeof(uint64_t)};
+}
+
 static struct eng_doc header_of(const struct eng_placed *placed, const struct eng_spec *spec,
                                 const struct iovec *meta, const struct iovec *body)
 {
+    const struct iovec labels = labels_of(spec);
+    uint32_t flags = spec->flags | spec->n_labels << ENG_DOC_LABELS_SHIFT |
+                     (uint32_t)(spec->stored_ticks & 15) << ENG_DOC_TICKS_SHIFT |
+                     (placed->in_small ? ENG_DOC_IN_SMALL : 0);
     struct eng_doc doc = {
         .serial = placed->serial,
         .body_len = body->iov_len,
         .total_len = spec->total_len,
         .object_serial = spec->object_serial,
         .etag_hash = spec->etag_hash,
-        .meta_len = (uint32_t)meta->iov_len,
-        .meta_crc = eng_crc32c(0, meta->iov_base, meta->iov_len),
+        .meta_len = (uint32_t)(meta->iov_len + labels.iov_len),
+        .meta_crc = meta_crc(meta, &labels),
         .body_crc = eng_crc32c(0, body->iov_base, body->iov_len),
         .type = spec->type,
-        .flags = spec->flags,
-        .part_no = spec->part_no,
+        .flags = (uint16_t)flags,
+        .stored_s = (uint32_t)(spec->stored_ticks >> 4),
         .parts = spec->parts,
         .created = spec->created,
         .expires = spec->expires,
         .pin_until = spec->pin_until,
         .alt_id = spec->alt_id,
-        .pool_epoch = (uint32_t)placed->stripe->store->super.pools[spec->pool].epoch,
+        .pool_epoch = (uint32_t)eng_pool_epoch(placed->stripe->store, spec->pool),
         .tenant = spec->tenant,
         .pool = spec->pool,
         .retention = spec->retention,
@@ -94,15 +110,17 @@ static struct eng_doc header_of(const struct eng_placed *placed, const struct en
 /* Header, metadata, body and zeros up to the end of the last page in one call. The page belongs to
  * the slab or extent, so the zeros hit nobody, and the file system has no old page to read. */
 static gyre_err write_out(const struct eng_placed *placed, const struct eng_doc *doc,
-                          const struct iovec *meta, const struct iovec *body)
+                          const struct eng_spec *spec, const struct iovec *meta,
+                          const struct iovec *body)
 {
     uint64_t at = file_off(placed->start);
-    uint64_t meta_end = sizeof *doc + meta->iov_len;
+    uint64_t meta_end = sizeof *doc + doc->meta_len;
     uint64_t body_off = body->iov_len > 0 ? eng_doc_body_off(doc) : meta_end;
     uint64_t end = at + body_off + body->iov_len;
     const struct iovec pieces[] = {
         {(void *)(uintptr_t)doc, sizeof *doc},
         *meta,
+        labels_of(spec),
         {(void *)(uintptr_t)zeros, body_off - meta_end},
         *body,
         {(void *)(uintptr_t)zeros, eng_align_up(end, ENG_PAGE) - end},
@@ -116,26 +134,39 @@ out:
     return err == GYRE_OK ? GYRE_OK : GYRE_IO;
 }
 
+/* The ring of the pool for small things that corresponds to `ring`. */
+static uint8_t ring_for_small(const struct eng_stripe *stripe, uint8_t ring)
+{
+    uint8_t same = eng_ring_id(ENG_POOL_SMALL, eng_ring_kind_of(ring));
+    return eng_ring_of(stripe, same)->max_segments > 0 ? same
+                                                       : eng_ring_id(ENG_POOL_SMALL, ENG_RING_M);
+}
+
 gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring, const struct eng_spec *spec,
                           const struct iovec *meta, const struct iovec *body,
                           struct eng_placed *placed_out)
 {
     *placed_out = (struct eng_placed){0};
-    if (meta->iov_len + body->iov_len > eng_small_max_bytes(stripe->store))
+    uint64_t meta_len = meta->iov_len + spec->n_labels * sizeof(uint64_t);
+    if (meta_len + body->iov_len > eng_small_max_bytes(stripe->store))
         return GYRE_TOO_LARGE;
     struct eng_placed placed = {.stripe = stripe};
-    uint64_t units = eng_doc_units(spec->type, meta->iov_len, body->iov_len);
+    uint64_t units = eng_doc_units(spec->type, meta_len, body->iov_len);
+    placed.in_small = eng_pool_is_for_small(stripe->store, eng_ring_pool(ring), spec->type,
+                                            sizeof(struct eng_doc) + meta_len + body->iov_len);
+    if (placed.in_small)
+        ring = ring_for_small(stripe, ring);
     gyre_err err = find_place(stripe, ring, units, &placed);
     if (err != GYRE_OK)
         return err;
-    placed.record = eng_slot_fresh(spec->tenant, spec->retention, spec->pool, units);
     eng_alloc_lock(stripe);
     placed.serial = ++stripe->rt->serial;
-    atomic_fetch_or_explicit(&placed.record.word, eng_first_flags_locked(stripe, spec->total_len),
-                             memory_order_relaxed);
+    uint32_t flags = eng_first_flags_locked(stripe, spec->total_len);
     eng_alloc_unlock(stripe);
     struct eng_doc doc = header_of(&placed, spec, meta, body);
-    err = write_out(&placed, &doc, meta, body);
+    placed.record = eng_slot_fresh(&doc, units);
+    atomic_fetch_or_explicit(&placed.record.word, flags, memory_order_relaxed);
+    err = write_out(&placed, &doc, spec, meta, body);
     if (err != GYRE_OK)
         leave_place(&placed, false);
     *placed_out = placed;

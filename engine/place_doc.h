@@ -19,6 +19,7 @@ struct eng_placed {
     uint8_t ring;
     uint64_t start;            /* units */
     uint64_t serial;
+    bool in_small;          /* in the ring for small documents */
     struct eng_slot record; /* what its slot will say; units is its length */
 };
 

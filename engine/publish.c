@@ -6,28 +6,30 @@
 #include "engine/base/step.h"
 #include "engine/locks.h"
 #include "engine/log.h"
+#include "engine/pool.h"
+#include "engine/slot.h"
 
-static bool never_evicted(const struct eng_store *store, uint8_t pool)
-{
-    return (store->super.pools[pool].flags & ENG_POOL_NEVER_EVICT) != 0;
-}
-
-static uint64_t part_entry(const struct eng_store *store, const struct eng_part *part, uint16_t tag)
+static uint64_t part_entry(const struct eng_part *part, uint16_t tag)
 {
     return eng_entry_make(tag, part->extent.start, part->record.units, ENG_KIND_PART,
-                          eng_ring_kind_of(part->extent.ring),
-                          never_evicted(store, part->record.pool), part->serial);
+                          eng_ring_kind_of(part->extent.ring), part->keep, part->serial);
 }
 
 static gyre_err publish_part(struct eng_store *store, struct eng_part *part)
 {
     struct eng_stripe *stripe;
     struct eng_displaced displaced;
-    struct eng_place place = eng_place_of(store, part->record.pool, part->key, &stripe);
-    uint64_t entry = part_entry(store, part, place.tag);
+    uint8_t pool = eng_slot_pool(&part->record);
+    struct eng_place place = eng_place_in_epoch(store, pool, part->epoch, part->key, &stripe);
+    uint64_t entry = part_entry(part, place.tag);
     GYRE_CHECK(stripe == part->extent.stripe);
+    displaced.slot = ENG_NO_SLOT;
     eng_alloc_lock(stripe);
-    gyre_err err = eng_directory_insert_locked(stripe, &place, entry, &part->record, &displaced);
+    gyre_err err = GYRE_OK;
+    if (part->keep)
+        err = eng_pool_may_keep_locked(stripe, pool, part->record.units, part->held);
+    if (err == GYRE_OK)
+        err = eng_directory_insert_locked(stripe, &place, entry, &part->record, &displaced);
     eng_alloc_unlock(stripe);
     part->published = err == GYRE_OK;
     if (displaced.slot != ENG_NO_SLOT)
@@ -53,14 +55,26 @@ void eng_parts_withdraw(struct eng_store *store, const struct eng_part *parts, s
 {
     for (size_t i = 0; i < n; i++) {
         struct eng_stripe *stripe;
-        struct eng_place place = eng_place_of(store, parts[i].record.pool, parts[i].key, &stripe);
-        uint64_t entry = part_entry(store, &parts[i], place.tag);
+        struct eng_place place = eng_place_in_epoch(store, eng_slot_pool(&parts[i].record),
+                                                    parts[i].epoch, parts[i].key, &stripe);
+        uint64_t entry = part_entry(&parts[i], place.tag);
         eng_alloc_lock(stripe); /* the reservation keeps its bytes, so its entry is like no other */
         uint32_t slot =
             eng_directory_locate_locked(stripe, place.bucket[0] * ENG_BUCKET_ENTRIES, entry);
         if (slot != ENG_NO_SLOT) /* it may have been displaced */
             (void)eng_directory_remove_locked(stripe, slot, entry);
         eng_alloc_unlock(stripe);
+    }
+}
+
+void eng_parts_note(struct eng_store *store, const struct eng_part *parts, size_t n,
+                    const struct eng_parent *head)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct eng_stripe *stripe;
+        struct eng_place place = eng_place_in_epoch(store, eng_slot_pool(&parts[i].record),
+                                                    parts[i].epoch, parts[i].key, &stripe);
+        eng_parent_note(stripe, part_entry(&parts[i], place.tag), head);
     }
 }
 

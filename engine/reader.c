@@ -6,8 +6,10 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/step.h"
 #include "engine/admit.h"
+#include "engine/expiry.h"
 #include "engine/locks.h"
 #include "engine/pin.h"
+#include "engine/pool.h"
 #include "engine/resident.h"
 
 /* Documents up to here are verified even by a reader that must not wait: some microseconds. */
@@ -47,7 +49,7 @@ static bool answers(const struct search *search, const struct eng_doc *doc)
 {
     const struct eng_want *want = search->want;
     if (memcmp(doc->key, want->key, sizeof doc->key) != 0 || doc->pool != want->pool ||
-        doc->pool_epoch != (uint32_t)search->store->super.pools[want->pool].epoch)
+        doc->pool_epoch != (uint32_t)eng_pool_epoch(search->store, want->pool))
         return false;
     if (want->part)
         return doc->type == ENG_PART && doc->object_serial == want->object_serial;
@@ -201,9 +203,19 @@ static gyre_err look_up(struct search *search)
     }
 }
 
-static bool is_expired(const struct eng_doc *doc, uint32_t now)
+/* Whether what was found may be had. A banned document goes with whoever meets it. */
+static gyre_err admit(const struct search *search, uint32_t now)
 {
-    return doc->expires != 0 && now >= doc->expires;
+    const struct eng_doc *doc = search->ref->doc;
+    if ((search->flags & ENG_ANY_AGE) != 0 || search->want->part)
+        return GYRE_OK;
+    if (unlikely(eng_expired(doc, now)))
+        return GYRE_EXPIRED;
+    if (likely(!eng_banned(search->store, doc)))
+        return GYRE_OK;
+    ENG_COUNT(search->store, bans_met, 1);
+    eng_drop(search->ref);
+    return GYRE_NOT_FOUND;
 }
 
 static void count_result(const struct search *search, gyre_err err)
@@ -248,8 +260,8 @@ gyre_err eng_find_seen(struct eng_store *store, const struct eng_want *want, uin
     if (must_not_wait(&search) && !buckets_at_hand(store, seen_out))
         return GYRE_WOULD_BLOCK;
     gyre_err err = look_up(&search);
-    if (err == GYRE_OK && (flags & ENG_ANY_AGE) == 0 && is_expired(ref_out->doc, now))
-        err = GYRE_EXPIRED;
+    if (err == GYRE_OK)
+        err = admit(&search, now);
     count_result(&search, err);
     if (err != GYRE_OK) {
         if (search.pinned)
@@ -282,6 +294,24 @@ bool eng_probable(struct eng_store *store, const struct eng_want *want)
     eng_directory_lookup(stripe, &place, &candidates);
     for (size_t i = 0; i < candidates.n; i++)
         if (right_kind(want, candidates.at[i].entry))
+            return true;
+    return false;
+}
+
+/* Neither a hit nor a change of the zone makes it another document. */
+static uint64_t identity(uint64_t entry)
+{
+    return entry & ~(UINT64_C(1) << ENG_ENTRY_ZONE_SHIFT | UINT64_C(1) << ENG_ENTRY_KEEP_SHIFT);
+}
+
+bool eng_holds(struct eng_store *store, const struct eng_want *want, uint64_t entry)
+{
+    struct eng_stripe *stripe;
+    struct eng_place place = eng_place_of(store, want->pool, want->key, &stripe);
+    struct eng_candidates candidates;
+    eng_directory_lookup(stripe, &place, &candidates);
+    for (size_t i = 0; i < candidates.n; i++)
+        if (identity(candidates.at[i].entry) == identity(entry))
             return true;
     return false;
 }

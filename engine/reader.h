@@ -61,6 +61,10 @@ void eng_ref_release(struct eng_ref *ref);
 /* Whether the directory has an entry that could be it: about 1 in 5,000 absent keys says yes. Never
  * touches data. */
 bool eng_probable(struct eng_store *store, const struct eng_want *want);
+/* Whether the very document that had `entry` is in the directory still and where it was. Never
+ * touches data. A wrong yes needs another document of an equal tag, size class and serial at the
+ * same offset. */
+bool eng_holds(struct eng_store *store, const struct eng_want *want, uint64_t entry);
 /* Removes the referenced document from the directory unless it was replaced meanwhile. */
 void eng_drop(struct eng_ref *ref);
 

@@ -7,7 +7,9 @@
 #include "engine/base/check.h"
 #include "engine/locks.h"
 #include "engine/log.h"
+#include "engine/pool.h"
 #include "engine/recover_internal.h"
+#include "engine/slot.h"
 
 #define SERIAL_GAP (UINT64_C(1) << 20)
 #define BUCKETS_PER_REPORT (UINT32_C(1) << 20)
@@ -55,10 +57,11 @@ static void adopt_entry(struct eng_recovering *r, uint32_t slot, uint64_t entry)
     uint64_t offset = eng_entry_offset(entry);
     uint64_t room = stripe->segment_units - offset % stripe->segment_units;
     uint64_t bound = eng_entry_units_bound(entry);
+    uint8_t pool = eng_pool_of_ring(stripe->rt->segments[eng_segment_of(stripe, offset)].pool);
     const struct eng_slot record = {
         .word = ENG_SLOT_ESTIMATE,
         .units = (uint32_t)(bound < room ? bound : room),
-        .pool = stripe->rt->segments[eng_segment_of(stripe, offset)].pool,
+        .class_ = eng_class_of(pool, eng_pool_epoch(stripe->store, pool), true),
     };
 
     eng_directory_adopt_locked(stripe, slot, &record);
@@ -128,12 +131,27 @@ static void resolve_duplicates(struct eng_recovering *r)
 
 /* ---- All of it ---- */
 
-/* Entries whose kept documents would suffer from a wrong length, and those that may be newer than
- * the header. */
+/* The segment table is as old as the header, so it does not tell of segments entered since. They
+ * are among the announced ones, which it is therefore not to be believed about from now on. */
+static void blur_announced(struct eng_recovering *r)
+{
+    struct eng_stripe_rt *rt = r->stripe->rt;
+
+    rt->blurred_serial = r->how == ENG_RECOVER_CLEAN ? r->header->blurred_serial : rt->serial;
+    for (uint32_t i = 0; i < r->stripe->n_segments; i++)
+        if (r->seen[i].announced)
+            rt->segments[i].blurred = 1;
+}
+
+/* Entries whose kept documents would suffer from a wrong length, those that may be newer than the
+ * header, and all where bytes are counted by tenant. */
 static bool needs_headers(const struct eng_recovering *r, uint32_t segment)
 {
     const struct eng_segment_row *row = &r->stripe->rt->segments[segment];
 
+    if ((r->stripe->store->super.feature_compat & ENG_COMPAT_TENANTS) != 0 &&
+        row->state == ENG_SEGMENT_RING)
+        return true;
     return r->seen[segment].announced ||
            (row->state == ENG_SEGMENT_RING &&
             (r->stripe->store->super.pools[row->pool].flags & ENG_POOL_NEVER_EVICT) != 0);
@@ -166,6 +184,7 @@ gyre_err eng_recover_stripe(struct eng_stripe *stripe, const struct eng_stripe_h
     TRY(eng_rings_build(&r));
     uint64_t known = how == ENG_RECOVER_CLEAN ? header->serial_synced : header->serial_limit;
     stripe->rt->serial = (known > r.max_serial ? known : r.max_serial) + SERIAL_GAP;
+    blur_announced(&r);
 out:
     eng_alloc_unlock(stripe);
     free(r.seen);

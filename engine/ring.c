@@ -170,6 +170,7 @@ static void enter_next(struct eng_stripe *stripe, struct eng_ring *it, uint32_t 
     }
     eng_runs_drop_segment_locked(it, stripe->segment_units, segment);
     stripe->rt->segments[segment].first_serial = stripe->rt->serial + 1;
+    stripe->rt->segments[segment].blurred = 0;
     it->hand_segment = segment;
     it->hand = segment * stripe->segment_units;
 }

@@ -16,6 +16,7 @@
 #include "engine/base/sys.h"
 #include "engine/geometry.h"
 #include "engine/locks.h"
+#include "engine/parent.h"
 
 #define RT_MAGIC UINT64_C(0x314d495452594721)
 
@@ -33,12 +34,19 @@ static void lay_out(const struct eng_superblock *super, struct eng_runtime_head 
     at = eng_align_up(at + ENG_PROCESSES * sizeof(struct eng_process), ENG_PAGE);
     head->pin_off = at;
     at = eng_align_up(at + ENG_PINS * sizeof(struct eng_pin), ENG_PAGE);
+    head->tenant_off = at;
+    at = eng_align_up(at + ENG_TENANTS * sizeof(struct eng_tenant), ENG_PAGE);
+    head->ban_off = at;
+    at = eng_align_up(at + sizeof(struct eng_bans), ENG_PAGE);
     for (uint32_t i = 0; i < super->n_stripes; i++) {
         uint64_t n_slots = (uint64_t)super->stripes[i].n_buckets * ENG_BUCKET_ENTRIES;
         head->stripe_off[i] = at;
         at = eng_align_up(at + sizeof(struct eng_stripe_rt), ENG_PAGE);
         head->slot_off[i] = at;
         at = eng_align_up(at + n_slots * sizeof(struct eng_slot), ENG_PAGE);
+        head->parent_off[i] = at;
+        at = eng_align_up(at + eng_area_bytes(super, i) / ENG_PARENT_BYTES * sizeof(uint64_t),
+                          ENG_PAGE);
         head->ghost_off[i] = at;
         at = eng_align_up(at + eng_ghost_places(n_slots) * sizeof(uint16_t), ENG_PAGE);
         head->granule_off[i] = at;
@@ -176,6 +184,10 @@ gyre_err eng_runtime_create(const struct eng_superblock *super, const char *shm_
     rt_out->head = base;
     rt_out->bytes = head.bytes;
     *rt_out->head = head;
+    TRY(eng_mutex_init(&rt_out->head->facts_lock, ENG_RANK_FACTS));
+    for (uint32_t i = 0; i < ENG_MAX_POOLS; i++)
+        atomic_init(&rt_out->head->pool_epoch[i], super->pools[i].epoch);
+    atomic_init(&rt_out->head->features, super->feature_compat);
     for (uint32_t i = 0; i < super->n_stripes; i++)
         TRY(init_stripe(super, rt_out, i));
 out:

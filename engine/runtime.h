@@ -8,8 +8,8 @@
  *
  * Owns:    the mapping, from eng_runtime_create to eng_runtime_close.
  * Threads: fields carry keys: [c] const after open, [a] atomic, [w] written under the stripe's
- * alloc lock, [k] under its clean lock. Blocks:  creation reserves the pages, so that no later
- * touch can fail.
+ * alloc lock, [k] under its clean lock, [f] under facts_lock. Blocks:  creation reserves the pages,
+ * so that no later touch can fail.
  */
 #pragma once
 
@@ -23,7 +23,7 @@
 #include "engine/policy.h"
 #include "engine/shadow.h"
 
-#define ENG_RT_VERSION 1
+#define ENG_RT_VERSION 2
 #define ENG_PROCESSES 256
 #define ENG_PINS 32768
 #define ENG_RINGS (2 * ENG_MAX_POOLS) /* M of a pool: its number; S: ENG_MAX_POOLS behind it */
@@ -31,32 +31,35 @@
 #define ENG_RESERVATIONS 4096 /* extents being written, per stripe */
 #define ENG_GRANULE (16u << 10)
 #define ENG_NO_SLOT UINT32_MAX
-#define ENG_SAMPLES 1024 /* sampled requests that wait for the shadow, per stripe */
+#define ENG_SAMPLES 1024  /* sampled requests that wait for the shadow, per stripe */
+#define ENG_TENANTS 16384 /* tenants are numbered below */
+#define ENG_BANS 1024
 #define ENG_COUNTER_SHARDS 8
 
 /* X(name) for each counter kept per process and thread shard. */
-#define ENG_COUNTERS(X)  \
-    X(hits)              \
-    X(misses)            \
-    X(puts)              \
-    X(put_bytes)         \
-    X(deletes)           \
-    X(evictions)         \
-    X(evicted_bytes)     \
-    X(displacements)     \
-    X(expirations)       \
-    X(checksum_failures) \
-    X(tag_collisions)    \
-    X(lookup_retries)    \
-    X(laps)              \
-    X(hops)              \
-    X(promotions)        \
-    X(copies)            \
-    X(copied_bytes)      \
-    X(ghost_finds)       \
-    X(mode_switches)     \
-    X(syncs)             \
-    X(recovered_documents)
+#define ENG_COUNTERS(X)    \
+    X(hits)                \
+    X(misses)              \
+    X(puts)                \
+    X(put_bytes)           \
+    X(deletes)             \
+    X(evictions)           \
+    X(evicted_bytes)       \
+    X(displacements)       \
+    X(expirations)         \
+    X(checksum_failures)   \
+    X(tag_collisions)      \
+    X(lookup_retries)      \
+    X(laps)                \
+    X(hops)                \
+    X(promotions)          \
+    X(copies)              \
+    X(copied_bytes)        \
+    X(ghost_finds)         \
+    X(mode_switches)       \
+    X(syncs)               \
+    X(recovered_documents) \
+    X(bans_met)
 
 struct eng_counters {
 #define X(name) _Atomic uint64_t name;
@@ -89,7 +92,7 @@ struct eng_slot {
     uint32_t next;   /* [w] next slot whose document starts in the same granule; ENG_NO_SLOT ends */
     uint16_t tenant; /* [w] */
     uint8_t retention; /* [w] */
-    uint8_t pool;      /* [w] */
+    uint8_t class_;    /* [w] pool and more: engine/slot.h */
 };
 
 /* Bytes of a stripe's segment area, both in ENG_UNIT. */
@@ -134,12 +137,15 @@ struct eng_stripe_rt {
     struct eng_mutex alloc_lock; /* rank 2: rings, reservations, directory, slots, segment table */
     struct eng_mutex clean_lock; /* rank 1: the hand */
     uint64_t serial;             /* [w] last one given out */
+    uint64_t blurred_serial;     /* [w] as the header's */
     _Atomic uint64_t live_units; /* [w], read by anyone */
     _Atomic uint64_t documents;
     _Atomic uint64_t parts;     /* of these, PARTs */
     _Atomic uint64_t estimates; /* of these, with a length that is no more than an upper bound */
     _Atomic uint64_t reserved_units;
-    uint64_t written_units; /* [w] since the last sync */
+    _Atomic uint64_t pool_units[ENG_MAX_POOLS]; /* [w], as live_units, by the documents' pools */
+    _Atomic uint64_t kept_units[ENG_MAX_POOLS]; /* [w] of these, with the keep bit */
+    uint64_t written_units;                     /* [w] since the last sync */
     uint64_t
         bucket_in_flight; /* [w] bucket + 1 while its version is odd: what a successor repairs */
     uint32_t n_horizon;
@@ -157,6 +163,28 @@ struct eng_stripe_rt {
     struct eng_segment_row segments[ENG_MAX_SEGMENTS]; /* [w] working copy of the table */
 };
 
+/* What a tenant's documents take in all stripes and pools, and what they may. */
+struct eng_tenant {
+    _Atomic uint64_t units;
+    _Atomic uint64_t quota_units; /* 0: no bound */
+};
+
+/* One row of the ban table, as in struct eng_ban_row. */
+struct eng_ban {
+    _Atomic uint64_t hash, time_ms;
+    _Atomic uint32_t kind, pool;
+};
+
+/* The ban table and an index by hash. [f] written under facts_lock. */
+struct eng_bans {
+    _Atomic uint32_t n;            /* [f] rows from here on are unused; 0: nothing is banned */
+    _Atomic uint32_t version;      /* [f] odd while rows move */
+    _Atomic uint64_t newest_ticks; /* [f] of all bans */
+    _Atomic uint64_t stored_ticks; /* [a] newest time given to a document */
+    struct eng_ban rows[ENG_BANS];
+    _Atomic uint16_t index[2 * ENG_BANS]; /* row + 1; open addressing */
+};
+
 /* First page of the segment. */
 struct eng_runtime_head {
     uint64_t magic;
@@ -166,10 +194,16 @@ struct eng_runtime_head {
     char boot_id[40];
     uint64_t bytes;
     uint64_t process_off, pin_off;
+    uint64_t tenant_off;                        /* struct eng_tenant[ENG_TENANTS] */
+    uint64_t ban_off;                           /* struct eng_bans */
+    struct eng_mutex facts_lock;                /* rank 0.5: superblock and ban table */
+    _Atomic uint64_t pool_epoch[ENG_MAX_POOLS]; /* [f] as in the superblock */
+    _Atomic uint32_t features;                  /* [f] feature_compat of the superblock */
     _Atomic uint32_t pins_high; /* [a] pins from here on were never taken; only grows */
     uint32_t zero_;
     uint64_t stripe_off[ENG_MAX_STRIPES];  /* struct eng_stripe_rt */
     uint64_t slot_off[ENG_MAX_STRIPES];    /* struct eng_slot[n_buckets * 7] */
+    uint64_t parent_off[ENG_MAX_STRIPES];  /* u64[segment area / 64 KiB] */
     uint64_t ghost_off[ENG_MAX_STRIPES];   /* u16[eng_ghost_places(slots)] */
     uint64_t granule_off[ENG_MAX_STRIPES]; /* u32[segment area / ENG_GRANULE]: first slot,
                                               ENG_NO_SLOT if none */

@@ -1,6 +1,8 @@
 #include "engine/slot.h"
 
 #include "engine/base/check.h"
+#include "engine/doc.h"
+#include "engine/tenant.h"
 
 /* Totals have one writer at a time, so a plain sum stored back is exact. Why a stale answer is
  * safe: others read them for statistics only. */
@@ -8,19 +10,6 @@ static void add_locked(_Atomic uint64_t *total, uint64_t n)
 {
     uint64_t now = atomic_load_explicit(total, memory_order_relaxed);
     atomic_store_explicit(total, now + n, memory_order_relaxed);
-}
-
-/* Adds a document to the totals, or takes it out again (`sign` is minus one). */
-static void count_locked(struct eng_stripe *stripe, uint64_t entry, const struct eng_slot *record,
-                         uint64_t sign)
-{
-    struct eng_stripe_rt *rt = stripe->rt;
-    add_locked(&rt->live_units, sign * record->units);
-    add_locked(&rt->documents, sign);
-    if (eng_entry_kind(entry) == ENG_KIND_PART)
-        add_locked(&rt->parts, sign);
-    if ((atomic_load_explicit(&record->word, memory_order_relaxed) & ENG_SLOT_ESTIMATE) != 0)
-        add_locked(&rt->estimates, sign);
 }
 
 static _Atomic uint32_t *granule_of(const struct eng_stripe *stripe, uint64_t entry)
@@ -36,15 +25,41 @@ static uint32_t head_of(const _Atomic uint32_t *head)
     return atomic_load_explicit(head, memory_order_relaxed);
 }
 
-struct eng_slot eng_slot_fresh(uint16_t tenant, uint8_t retention, uint8_t pool, uint64_t units)
+struct eng_slot eng_slot_of_doc(const struct eng_doc *doc, uint64_t units)
 {
+    bool look = doc->expires != 0 || eng_doc_labels(doc) > 0;
     return (struct eng_slot){
-        .word = ENG_SLOT_VERIFIED,
         .units = (uint32_t)units,
-        .tenant = tenant,
-        .retention = retention,
-        .pool = pool,
+        .tenant = doc->tenant,
+        .retention = doc->retention,
+        .class_ = eng_class_of(doc->pool, doc->pool_epoch, look),
     };
+}
+
+struct eng_slot eng_slot_fresh(const struct eng_doc *doc, uint64_t units)
+{
+    struct eng_slot slot = eng_slot_of_doc(doc, units);
+    atomic_init(&slot.word, ENG_SLOT_VERIFIED);
+    return slot;
+}
+
+/* Adds to, or with `sign` -1 takes from, all totals that a listed document counts in. */
+static void count_locked(struct eng_stripe *stripe, uint64_t entry, const struct eng_slot *at,
+                         uint64_t sign)
+{
+    struct eng_stripe_rt *rt = stripe->rt;
+    uint8_t pool = eng_slot_pool(at);
+    uint64_t units = at->units * sign;
+    add_locked(&rt->live_units, units);
+    add_locked(&rt->documents, sign);
+    add_locked(&rt->pool_units[pool], units);
+    if (unlikely(eng_entry_keep(entry)))
+        add_locked(&rt->kept_units[pool], units);
+    eng_tenant_count(stripe->store, at->tenant, units);
+    if (eng_entry_kind(entry) == ENG_KIND_PART)
+        add_locked(&rt->parts, sign);
+    if ((atomic_load_explicit(&at->word, memory_order_relaxed) & ENG_SLOT_ESTIMATE) != 0)
+        add_locked(&rt->estimates, sign);
 }
 
 void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry,
@@ -55,7 +70,7 @@ void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t ent
     at->units = record->units;
     at->tenant = record->tenant;
     at->retention = record->retention;
-    at->pool = record->pool;
+    at->class_ = record->class_;
     at->next = head_of(head);
     atomic_store_explicit(head, slot, memory_order_relaxed);
     count_locked(stripe, entry, record, 1);
@@ -77,11 +92,14 @@ void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t e
 }
 
 void eng_slot_measure_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry,
-                             uint32_t units)
+                             const struct eng_slot *record)
 {
     struct eng_slot *at = &stripe->slots[slot];
     count_locked(stripe, entry, at, -(uint64_t)1);
-    at->units = units;
+    at->units = record->units;
+    at->tenant = record->tenant;
+    at->retention = record->retention;
+    at->class_ = record->class_;
     atomic_fetch_and_explicit(&at->word, ~ENG_SLOT_ESTIMATE, memory_order_relaxed);
     count_locked(stripe, entry, at, 1);
 }

@@ -8,6 +8,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/hash.h"
+#include "engine/ban.h"
 #include "engine/base/io.h"
 #include "engine/base/rank.h"
 #include "engine/header.h"
@@ -163,11 +164,14 @@ static gyre_err make_runtime(struct eng_store *store, const struct eng_home *hom
     store->process = (struct eng_process *)(void *)(base + store->rt.head->process_off);
     atomic_store_explicit(&store->process->pid, (uint32_t)getpid(), memory_order_relaxed);
     store->pins = (struct eng_pin *)(void *)(base + store->rt.head->pin_off);
+    store->tenants = (struct eng_tenant *)(void *)(base + store->rt.head->tenant_off);
+    store->bans = (struct eng_bans *)(void *)(base + store->rt.head->ban_off);
     for (uint32_t i = 0; i < store->n_stripes; i++) {
         struct eng_stripe *stripe = &store->stripes[i];
         stripe->rt = (struct eng_stripe_rt *)(void *)(base + store->rt.head->stripe_off[i]);
         stripe->slots = (struct eng_slot *)(void *)(base + store->rt.head->slot_off[i]);
         stripe->granules = (_Atomic uint32_t *)(void *)(base + store->rt.head->granule_off[i]);
+        stripe->parents = (_Atomic uint64_t *)(void *)(base + store->rt.head->parent_off[i]);
         stripe->ghost = (uint16_t *)(void *)(base + store->rt.head->ghost_off[i]);
         stripe->n_ghost = eng_ghost_places((uint64_t)stripe->n_buckets * ENG_BUCKET_ENTRIES);
         stripe->rt->policy.retention = home->open->retention;
@@ -259,6 +263,9 @@ static gyre_err open_locked(struct eng_store *store, struct eng_home *home)
     remove_stale_runtime(&note);
     bool same_boot = is_same_boot(store, &note);
     TRY(make_runtime(store, home));
+    err = eng_bans_load(store);
+    if (err != GYRE_OK)
+        return eng_refuse_io(open, err, errno, store->volume_path, "cannot read the ban table");
     TRY(open_stripes(store, open, same_boot));
     TRY(write_note(store, open));
     TRY(mark_open(store, open));

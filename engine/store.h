@@ -31,6 +31,7 @@ struct eng_stripe {
     struct eng_stripe_rt *rt;       /* [c] */
     struct eng_slot *slots;         /* [c] in RT */
     _Atomic uint32_t *granules;     /* [c] in RT */
+    _Atomic uint64_t *parents;      /* [c] in RT; engine/parent.h */
     uint16_t *ghost;                /* [c] in RT; written under the alloc lock */
     uint64_t n_ghost;               /* [c] places in it */
     struct eng_bucket *buckets;     /* [c] shared mapping of the volume file */
@@ -79,6 +80,8 @@ struct eng_store {
     struct eng_runtime rt;       /* [c] */
     struct eng_process *process; /* [c] this process's slot */
     struct eng_pin *pins;        /* [c] ENG_PINS of them */
+    struct eng_tenant *tenants;  /* [c] ENG_TENANTS of them, in RT */
+    struct eng_bans *bans;       /* [c] in RT */
     struct eng_stripe stripes[ENG_MAX_STRIPES];
     uint32_t n_stripes;
     uint32_t stripe_end[ENG_MAX_STRIPES]; /* [c] segments of this and the stripes before: shares of

@@ -68,6 +68,17 @@ static void announce_in_use(const struct eng_stripe *stripe, struct horizon *hor
             must_announce(horizon, eng_segment_of(stripe, rt->reservations[i].start));
 }
 
+bool eng_horizon_in_use_locked(const struct eng_stripe *stripe, uint32_t segments_out[ENG_HORIZON],
+                               uint32_t *n_out)
+{
+    struct horizon horizon = {0};
+
+    announce_in_use(stripe, &horizon);
+    memcpy(segments_out, horizon.segments, horizon.n * sizeof *segments_out);
+    *n_out = horizon.n;
+    return !horizon.all;
+}
+
 /* The one segment that each hand enters next: whoever extends the horizon is about to enter it. */
 static void announce_next(const struct eng_stripe *stripe, struct horizon *horizon)
 {
@@ -159,6 +170,7 @@ static gyre_err write_header_locked(struct eng_stripe *stripe, uint64_t serial_s
     header.serial_synced = serial_synced;
     header.serial_limit = rt->serial;
     header.clean = clean;
+    header.blurred_serial = rt->blurred_serial;
     header.n_horizon = horizon.all ? ENG_HORIZON_ALL : horizon.n;
     memcpy(header.horizon, horizon.segments, sizeof header.horizon);
     fill_rings(stripe, &header);

@@ -20,3 +20,8 @@ GYRE_MUST_USE gyre_err eng_sync_stripe(struct eng_stripe *stripe, bool clean);
 /* Called with the alloc lock held before a ring enters a segment that the last header does not
  * announce: writes a header that does. Rare: the keeper syncs ahead of need. IO, DISK_FULL. */
 GYRE_MUST_USE gyre_err eng_horizon_extend_locked(struct eng_stripe *stripe);
+
+/* The segments that documents with serials from now on go to, unless a ring enters another. False
+ * when there are more than the list has places for. */
+bool eng_horizon_in_use_locked(const struct eng_stripe *stripe, uint32_t segments_out[ENG_HORIZON],
+                               uint32_t *n_out);

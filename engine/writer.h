@@ -17,9 +17,13 @@ struct eng_spec {
     const uint8_t *key; /* 32 bytes, borrowed for the call */
     uint16_t type, flags;
     uint64_t total_len, object_serial, etag_hash;
-    uint32_t part_no, parts, created, expires, pin_until, alt_id;
+    uint32_t parts, created, expires, pin_until, alt_id;
     uint16_t tenant;
     uint8_t pool, retention;
+    bool held;              /* PART: is kept until somebody lets go of it (hold.h) */
+    const uint64_t *labels; /* by which it can be banned (ban.h); borrowed for the call */
+    uint32_t n_labels;      /* at most ENG_DOC_LABELS_MAX */
+    uint64_t stored_ticks;  /* filled in by eng_commit (ban.h) */
 };
 
 /* A stretch of log that belongs to one writer until it is published or aborted. */
@@ -40,6 +44,8 @@ struct eng_part {
     uint8_t
         *pages; /* owned: the first page as it will be, then the bytes of a last, unfilled page */
     uint32_t part_no, attempt, sub;
+    uint64_t epoch;         /* of its pool, when it was begun: where its key belongs */
+    bool keep, held;        /* its entry says that it must not be evicted; as eng_spec.held */
     struct eng_slot record; /* FINISHED: what its slot will say */
     bool published;         /* was in the directory once */
 };
@@ -82,7 +88,8 @@ struct eng_commit {
     size_t n_parts;
     enum eng_condition condition;
     uint64_t if_serial;
-    uint32_t now; /* Unix seconds: an expired object counts as absent */
+    uint32_t now;    /* Unix seconds: an expired object counts as absent */
+    uint64_t now_ms; /* for bans; 0: `now` */
     bool sync;
 };
 

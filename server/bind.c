@@ -2,11 +2,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "server/inherit.h"
 
 union address {
     struct sockaddr any;
@@ -144,4 +147,34 @@ bool srv_bind(const char *text, uint16_t *port_inout, int receive_bytes, int *fd
     while (done > 0)
         close(fds[--done]);
     return false;
+}
+
+size_t srv_bind_inherited(const char *text, uint16_t port, struct srv_inherited *inherited,
+                          int *fds, size_t max)
+{
+    union address address;
+    socklen_t len = parse(text, port, &address);
+    return len == 0 || port == 0 ? 0 : srv_inherited_take(inherited, &address.any, len, fds, max);
+}
+
+bool srv_bind_more(const char *text, uint16_t port, int receive_bytes, int *fds, unsigned have,
+                   unsigned n, char *error, size_t size)
+{
+    union address address;
+    int is_shared = 0;
+    socklen_t len = sizeof is_shared;
+    getsockopt(fds[0], SOL_SOCKET, SO_REUSEPORT, &is_shared, &len);
+    len = parse(text, port, &address);
+    for (unsigned i = have; i < n; i++) {
+        fds[i] = is_shared ? bind_one(&address, len, true) : fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+        if (fds[i] == -1) {
+            explain(error, size, text, port, errno);
+            while (i > have)
+                close(fds[--i]);
+            return false;
+        }
+        if (receive_bytes > 0)
+            setsockopt(fds[i], SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
+    }
+    return true;
 }

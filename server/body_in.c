@@ -96,7 +96,7 @@ static bool get_buf(struct srv_exchange *ex)
     size_t want = in->is_fast ? BUF_FULL_BYTES : BUF_FIRST_BYTES;
     if (!in->is_chunked && in->left < want)
         want = (size_t)in->left;
-    in->buf = srv_buf_acquire(ex->loop->env->bufs, want);
+    in->buf = srv_buf_acquire_for(ex->loop->env->bufs, srv_conn_share(ex->conn), want);
     in->buf_started_ms = h2o_now(ex->loop->ctx.loop);
     return in->buf != NULL;
 }
@@ -277,6 +277,7 @@ static bool pump_one(struct srv_exchange *ex, enum step *step_out)
     }
     if (!get_buf(ex)) {
         SRV_COUNT(ex->loop, bodies_overload, 1);
+        srv_conn_count_share(ex->conn);
         srv_body_in_deliver(ex, SRV_BODY_OVERLOAD);
         return false;
     }
@@ -391,8 +392,21 @@ void srv_body_read(struct srv_exchange *ex,
 bool srv_body_in_is_short(const struct srv_exchange *ex)
 {
     const struct srv_body_in *in = &ex->in;
-    return !in->is_chunked && !in->is_failed && !in->owes_continue &&
-           in->left <= DISCARD_SHORT_BYTES;
+    return !in->is_failed && !in->owes_continue &&
+           (in->is_chunked || in->left <= DISCARD_SHORT_BYTES);
+}
+
+/* How long a chunked body is shows only when it is dropped. From here on the connection is lost to
+ * it, and its client is told so. */
+static void note_dropped(struct srv_exchange *ex, size_t n)
+{
+    struct srv_body_in *in = &ex->in;
+    in->n_dropped += n;
+    if (!in->is_chunked || ex->must_close || in->n_dropped <= DISCARD_SHORT_BYTES)
+        return;
+    ex->must_close = true;
+    if (!ex->conn->is_tls)
+        shutdown(h2o_socket_get_fd(ex->conn->sock), SHUT_WR);
 }
 
 /* Drops what comes. After bad framing there is no telling where the body ends, so all is dropped.
@@ -402,12 +416,14 @@ static enum step drop(struct srv_exchange *ex)
     struct srv_conn *conn = ex->conn;
     enum step step = STEP_MORE;
     while (step == STEP_MORE) {
-        if (conn->rest_len == 0)
+        if (conn->rest_len == 0) {
             step = receive(ex);
-        else if (ex->in.is_failed)
+            note_dropped(ex, conn->rest_len);
+        } else if (ex->in.is_failed) {
             conn->rest_len = 0;
-        else
+        } else {
             step = take_rest(ex);
+        }
     }
     srv_conn_settle(conn);
     return step;

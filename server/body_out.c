@@ -54,12 +54,15 @@ static void hand_over(struct srv_exchange *ex, h2o_iovec_t *piece, bool is_last)
 {
     ex->is_head_sent = true;
     ex->is_all_sent = is_last;
+    if (piece != NULL)
+        ex->n_body_out += piece->len;
     if (ex->req == NULL) {
         srv_out1_send(ex, piece);
         return;
     }
     ex->is_final = is_last;
     srv_body_out_arm(ex);
+    srv_gate_h2_sending(ex->conn, piece == NULL ? 0 : piece->len);
     h2o_send(ex->req, piece, piece == NULL ? 0 : 1,
              is_last ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
     srv_gate_h2_check(ex->conn);
@@ -95,6 +98,7 @@ static void fail(struct srv_exchange *ex)
         cut_short(ex);
         return;
     }
+    ex->status = 500;
     set_head(ex, &(struct srv_response){.status = 500}, 0);
     hand_over(ex, NULL, true);
 }
@@ -197,7 +201,9 @@ static void set_head(struct srv_exchange *ex, const struct srv_response *respons
 static void set_persistence(struct srv_exchange *ex)
 {
     ex->is_early = !ex->in.is_ended;
-    if (ex->loop->state != SRV_LOOP_RUN || (ex->is_early && !srv_body_in_is_short(ex)))
+    if (ex->loop->state > SRV_LOOP_RUN ||
+        atomic_load_explicit(&ex->conn->listener->is_removed, memory_order_relaxed) ||
+        (ex->is_early && !srv_body_in_is_short(ex)))
         ex->must_close = true;
 }
 
@@ -205,6 +211,7 @@ static void begin(struct srv_exchange *ex, const struct srv_response *response, 
 {
     SRV_CHECK(!ex->is_responded && response->status >= 200);
     ex->is_responded = true;
+    ex->status = response->status;
     srv_body_in_stop(ex);
     ex->out_left = is_bodyless(ex, response->status) || len == SRV_LENGTH_UNKNOWN ? 0 : len;
     if (ex->out_left == 0) {

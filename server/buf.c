@@ -24,6 +24,7 @@ struct srv_buf_pool {
     size_t held_bytes;               /* [w] handed out or free; never above the budget */
     size_t idle_bytes;               /* [w] free; at most IDLE_MAX_BYTES */
     size_t budget_bytes;             /* [c] */
+    size_t share_bytes;              /* [c] */
     _Atomic size_t used_bytes;       /* [a] handed out */
 };
 
@@ -84,8 +85,19 @@ struct srv_buf_pool *srv_buf_pool_create(size_t budget_bytes)
     if (pool == NULL)
         return NULL;
     pool->budget_bytes = budget_bytes;
+    pool->share_bytes = SIZE_MAX;
     pthread_mutex_init(&pool->lock, NULL);
     return pool;
+}
+
+void srv_buf_pool_limit_share(struct srv_buf_pool *pool, size_t bytes)
+{
+    pool->share_bytes = bytes;
+}
+
+size_t srv_buf_pool_share_bytes(const struct srv_buf_pool *pool)
+{
+    return pool->share_bytes;
 }
 
 static void destroy_list(struct srv_buf *buf)
@@ -136,6 +148,32 @@ struct srv_buf *srv_buf_acquire(struct srv_buf_pool *pool, size_t want_bytes)
     return buf;
 }
 
+/* Whether `bytes` more are within the share; they are counted then. */
+static bool take_share(const struct srv_buf_pool *pool, _Atomic size_t *share, size_t bytes)
+{
+    size_t before = atomic_fetch_add_explicit(share, bytes, memory_order_relaxed);
+    if (before <= pool->share_bytes && bytes <= pool->share_bytes - before)
+        return true;
+    atomic_fetch_sub_explicit(share, bytes, memory_order_relaxed);
+    return false;
+}
+
+struct srv_buf *srv_buf_acquire_for(struct srv_buf_pool *pool, _Atomic size_t *share,
+                                    size_t want_bytes)
+{
+    size_t bytes = class_bytes[want_bytes <= SIZE_SMALL ? SMALL : LARGE];
+    if (share == NULL)
+        return srv_buf_acquire(pool, want_bytes);
+    if (!take_share(pool, share, bytes))
+        return NULL;
+    struct srv_buf *buf = srv_buf_acquire(pool, want_bytes);
+    if (buf == NULL)
+        atomic_fetch_sub_explicit(share, bytes, memory_order_relaxed);
+    else
+        buf->share_ = share;
+    return buf;
+}
+
 void srv_buf_release(struct srv_buf *buf)
 {
     if (buf == NULL)
@@ -143,6 +181,10 @@ void srv_buf_release(struct srv_buf *buf)
     struct srv_buf_pool *pool = buf->pool_;
     enum size_class class = buf->capacity == SIZE_SMALL ? SMALL : LARGE;
     atomic_fetch_sub_explicit(&pool->used_bytes, buf->capacity, memory_order_relaxed);
+    /* Release: who finds the share empty may give it to another. */
+    if (buf->share_ != NULL)
+        atomic_fetch_sub_explicit(buf->share_, buf->capacity, memory_order_release);
+    buf->share_ = NULL;
     pthread_mutex_lock(&pool->lock);
     bool is_kept = pool->idle_bytes + buf->capacity <= IDLE_MAX_BYTES;
     if (is_kept) {

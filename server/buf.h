@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ struct srv_buf {
     size_t len;      /* bytes filled */
     size_t capacity; /* bytes */
     struct srv_buf_pool *pool_;
+    _Atomic size_t *share_;
     struct srv_buf *next_;
 };
 
@@ -25,8 +27,16 @@ struct srv_buf {
 struct srv_buf_pool *srv_buf_pool_create(size_t budget_bytes);
 /* All buffers must have come back. */
 void srv_buf_pool_destroy(struct srv_buf_pool *pool);
+/* Bounds what one holder of a share may have at a time; before the pool is used. Without a bound
+ * shares are only counted. */
+void srv_buf_pool_limit_share(struct srv_buf_pool *pool, size_t bytes);
+size_t srv_buf_pool_share_bytes(const struct srv_buf_pool *pool);
 /* A buffer of at least `min(want_bytes, 1 MiB)` capacity, empty; NULL when the budget is spent. */
 struct srv_buf *srv_buf_acquire(struct srv_buf_pool *pool, size_t want_bytes);
+/* The same on behalf of somebody, whose `share` counts his bytes and must live until they are given
+ * back (NULL: nobody's); NULL also when his share is spent. */
+struct srv_buf *srv_buf_acquire_for(struct srv_buf_pool *pool, _Atomic size_t *share,
+                                    size_t want_bytes);
 /* Gives a buffer back; NULL is allowed. */
 void srv_buf_release(struct srv_buf *buf);
 /* Bytes handed out now. */

@@ -84,6 +84,7 @@ static bool s3_create(struct server *server)
         .store = server->store,
         .pool = server->pool,
         .region = options->region,
+        .access = &options->access,
         .etag = (enum srv_s3_etag)options->etag,
         .bucket_etags = options->buckets,
         .n_bucket_etags = options->n_buckets,
@@ -92,7 +93,8 @@ static bool s3_create(struct server *server)
     if (err != GYRE_OK)
         fprintf(stderr, "gyre: %s: the buckets cannot be read: %s\n", options->data[0].path,
                 gyre_err_text(err));
-    server->handler = (struct srv_handler){.data = server->s3, .start = srv_s3_start};
+    server->handler =
+        (struct srv_handler){.data = server->s3, .start = srv_s3_start, .role = &srv_s3_role};
     return err == GYRE_OK;
 }
 
@@ -123,7 +125,7 @@ static void greet(const struct server *server)
 static void warn_if_open(const struct srv_options *options)
 {
     for (size_t i = 0; i < options->n_listen; i++)
-        if (!srv_address_is_loopback(&options->listen[i]))
+        if (options->access.is_open && !srv_address_is_loopback(&options->listen[i]))
             srv_log(
                 SRV_LOG_WARN,
                 "no keys are asked for: whoever reaches %s can read, write and delete everything",
@@ -209,7 +211,7 @@ int srv_command_serve(const struct srv_options *options)
     warn_if_open(options);
     warn_if_few_files(options);
     warn_if_other_size(&server);
-    if (!srv_front_run(server.front))
+    if (!srv_front_run(server.front, NULL))
         srv_log(SRV_LOG_WARN, "requests were cut short; see --drain-timeout");
     ok = true;
 out:

@@ -7,6 +7,18 @@
 
 #include "server/h2o_glue.h"
 
+/* Requests that one connection may abandon. */
+extern const struct srv_allowance_rate srv_conn_aborts;
+
+/* What a connection that is refused is told. */
+const char *srv_conn_refusal_text(int status);
+/* The share of the receive buffers that its client has, or NULL. */
+_Atomic size_t *srv_conn_share(struct srv_conn *conn);
+/* No buffer could be had: counts it if the share was the reason. */
+void srv_conn_count_share(struct srv_conn *conn);
+/* A connection on an accepted socket. */
+struct srv_conn *srv_conn_create(struct srv_loop *loop, struct srv_listener *listener, bool is_tls,
+                                 h2o_socket_t *sock);
 void srv_conn_ref(struct srv_conn *conn);
 void srv_conn_unref(struct srv_conn *conn);
 /* Has conn->after called when the present round of events is over; srv_conn_queue_again: after the

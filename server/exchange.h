@@ -19,6 +19,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "server/outcome.h"
+
 struct srv_buf;      /* server/buf.h: a pooled receive buffer */
 struct srv_exchange; /* front's own */
 struct srv_loop;     /* server/loop.h: one event loop and its thread */
@@ -106,6 +108,7 @@ struct srv_source {
 struct srv_handler {
     void *data;
     void (*start)(void *data, struct srv_exchange *ex);
+    const struct srv_role *role; /* NULL: its requests are not told apart */
 };
 
 const struct srv_request *srv_exchange_request(const struct srv_exchange *ex);
@@ -116,6 +119,11 @@ struct srv_loop *srv_exchange_loop(const struct srv_exchange *ex);
  * the handler frees it after `gone` and the last job's `done`. */
 void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *ctx));
 void *srv_exchange_context(const struct srv_exchange *ex);
+
+/* Notes, for metrics and access log, which of its role's operations the request is, and a result
+ * that does not follow from the status. */
+void srv_exchange_note(struct srv_exchange *ex, unsigned operation);
+void srv_exchange_note_result(struct srv_exchange *ex, enum srv_result result);
 
 /* The value of the first field called `name` (lower-case), or NULL. `count_out`, if not NULL, gets
  * how many there are. */

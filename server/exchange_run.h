@@ -25,6 +25,12 @@ void srv_glue_start_h1(struct srv_conn *conn, const struct srv_head1 *head, cons
 /* Ends an exchange; who owns its memory may then release it. */
 void srv_glue_end(struct srv_exchange *ex);
 
+/* ---- observe.c ---- */
+
+/* What becomes of an exchange, for metrics and log. */
+void srv_observe_begin(struct srv_exchange *ex);
+void srv_observe_end(struct srv_exchange *ex, bool is_aborted);
+
 /* ---- body_in.c ---- */
 
 void srv_body_in_init(struct srv_exchange *ex, const struct srv_head1 *head);

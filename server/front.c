@@ -1,11 +1,9 @@
-#include "server/front.h"
+#include "server/front_own.h"
 
 #include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,26 +11,19 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "server/bind.h"
 #include "server/buf.h"
 #include "server/check.h"
-#include "server/listen.h"
-#include "server/loop_run.h"
-#include "server/tls.h"
+#include "server/clients.h"
+#include "server/latency.h"
+#include "server/listener.h"
 
-enum { TLS_RECEIVE_BYTES = 512 << 10, NAME_BYTES = 128, FILES_LEAST = 16 };
+enum { FILES_LEAST = 16 };
 
-/* [c] const between create and destroy  [a] atomic */
-struct srv_front {
-    struct srv_front_config config; /* [c] */
-    struct srv_listener *listeners; /* [c] */
-    struct srv_loop_env env;        /* [c] */
-    struct srv_loop **loops;        /* [c] */
-    unsigned n_loops;               /* [c] */
-    int stop_fd;                    /* [c] counts requests to stop */
-    _Atomic unsigned n_running;     /* [a] loops whose thread has not ended */
-    _Atomic bool is_cut;            /* [a] a loop ended with connections open */
-};
+/* Addresses that are remembered after they have left, for the sake of their request rate. */
+enum { CLIENTS_SPARE = 4096 };
+
+/* Bytes of the receive buffers that one address may have whatever the budget: one large buffer. */
+enum { SHARE_LEAST = 1 << 20 };
 
 void srv_process_init(void)
 {
@@ -70,64 +61,30 @@ static unsigned usable_cores(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
-static bool open_listener(struct srv_front *front, struct srv_listener *listener,
-                          const struct srv_listener_config *config, char *error, size_t size)
+static size_t share_bytes(const struct srv_front_config *config)
 {
-    char name[NAME_BYTES];
-    listener->config = *config;
-    listener->fds = malloc(front->n_loops * sizeof *listener->fds);
-    if (listener->fds == NULL) {
-        snprintf(error, size, "out of memory");
-        return false;
-    }
-    if (!srv_bind(config->address, &listener->config.port, config->is_tls ? TLS_RECEIVE_BYTES : 0,
-                  listener->fds, front->n_loops, error, size))
-        return false;
-    listener->n_fds = front->n_loops;
-    if (!config->is_tls)
-        return true;
-    srv_bind_name(config->address, listener->config.port, name, sizeof name);
-    listener->tls = srv_tls_create(&front->config, name, error, size);
-    return listener->tls != NULL;
-}
-
-static void close_listener(struct srv_listener *listener)
-{
-    for (unsigned i = 0; i < listener->n_fds; i++)
-        if (listener->fds[i] != -1)
-            close(listener->fds[i]);
-    free(listener->fds);
-    srv_tls_destroy(listener->tls);
-}
-
-static bool open_listeners(struct srv_front *front, char *error, size_t size)
-{
-    size_t n = front->config.n_listeners;
-    front->listeners = calloc(n, sizeof *front->listeners);
-    if (front->listeners == NULL) {
-        snprintf(error, size, "out of memory");
-        return false;
-    }
-    front->env.listeners = front->listeners;
-    for (size_t i = 0; i < n; i++) {
-        front->env.n_listeners = i + 1;
-        if (!open_listener(front, &front->listeners[i], &front->config.listeners[i], error, size))
-            return false;
-    }
-    return true;
+    size_t half = config->buffer_budget_bytes / 2;
+    if (config->buffer_share_bytes > 0)
+        return config->buffer_share_bytes;
+    return half > SHARE_LEAST ? half : SHARE_LEAST;
 }
 
 static bool create_loops(struct srv_front *front, char *error, size_t size)
 {
-    front->env.config = &front->config;
+    front->env.setting = front->setting;
     front->env.bufs = srv_buf_pool_create(front->config.buffer_budget_bytes);
+    front->env.clients = srv_clients_create(front->config.max_connections + CLIENTS_SPARE);
     front->loops = calloc(front->n_loops, sizeof(struct srv_loop *));
     front->stop_fd = eventfd(0, EFD_CLOEXEC);
-    if (front->env.bufs == NULL || front->loops == NULL || front->stop_fd == -1) {
+    front->signal_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (front->env.bufs == NULL || front->env.clients == NULL || front->loops == NULL ||
+        front->stop_fd == -1 || front->signal_fd == -1) {
         snprintf(error, size, "cannot prepare the event loops: %s", strerror(errno));
         return false;
     }
-    srv_loop_env_init_h2o(&front->env);
+    srv_buf_pool_limit_share(front->env.bufs, share_bytes(&front->config));
+    front->env.n_loops = front->n_loops;
+    srv_loop_env_init_h2o(&front->env, &front->config);
     for (unsigned i = 0; i < front->n_loops; i++) {
         front->loops[i] = srv_loop_create(&front->env, i);
         if (front->loops[i] == NULL) {
@@ -162,14 +119,16 @@ struct srv_front *srv_front_create(const struct srv_front_config *config, char *
         return NULL;
     }
     front->config = *config;
-    front->stop_fd = -1;
+    front->stop_fd = front->signal_fd = -1;
     front->n_loops = config->n_threads > 0 ? config->n_threads : usable_cores();
-    if (!files_suffice(front, error, size) || !open_listeners(front, error, size) ||
-        !create_loops(front, error, size)) {
+    if (files_suffice(front, error, size))
+        front->setting =
+            srv_setting_create(config, NULL, config->inherited, front->n_loops, error, size);
+    if (front->setting == NULL || !create_loops(front, error, size)) {
         srv_front_destroy(front);
         return NULL;
     }
-    front->config.listeners = NULL; /* the caller's; every listener has its own copy */
+    front->config = front->setting->config;
     return front;
 }
 
@@ -179,104 +138,62 @@ void srv_front_destroy(struct srv_front *front)
         return;
     for (unsigned i = 0; front->loops != NULL && i < front->n_loops; i++)
         srv_loop_destroy(front->loops[i]);
-    for (size_t i = 0; front->listeners != NULL && i < front->env.n_listeners; i++)
-        close_listener(&front->listeners[i]);
+    srv_setting_destroy(front->setting);
     if (front->env.h2o != NULL)
         srv_loop_env_fini_h2o(&front->env);
     srv_buf_pool_destroy(front->env.bufs);
+    srv_clients_destroy(front->env.clients);
     if (front->stop_fd != -1)
         close(front->stop_fd);
+    if (front->signal_fd != -1)
+        close(front->signal_fd);
+    free(front->threads);
     free(front->loops);
-    free(front->listeners);
     free(front);
 }
 
-/* ---- Run ---- */
+/* ---- Changes ---- */
 
-/* Where the signal handler writes to; -1 when no front runs. */
-static _Atomic int signal_fd = -1;
-
-static void on_signal(int number)
+struct srv_setting *srv_front_prepare(struct srv_front *front,
+                                      const struct srv_front_config *config, char *error,
+                                      size_t size)
 {
-    int saved = errno;
-    uint64_t one = 1;
-    (void)number;
-    ssize_t n = write(atomic_load_explicit(&signal_fd, memory_order_relaxed), &one, sizeof one);
-    (void)n;
-    errno = saved;
+    return srv_setting_create(config, front->setting, config->inherited, front->n_loops, error,
+                              size);
 }
 
-struct runner {
-    struct srv_front *front;
-    struct srv_loop *loop;
-    pthread_t thread;
-};
-
-static void *run_loop(void *arg)
+void srv_front_abandon(struct srv_front *front, struct srv_setting *setting)
 {
-    struct runner *runner = arg;
-    struct srv_front *front = runner->front;
-    if (!srv_loop_run(runner->loop))
-        atomic_store_explicit(&front->is_cut, true, memory_order_relaxed);
-    /* The last one out ends the wait for signals. */
-    if (atomic_fetch_sub_explicit(&front->n_running, 1, memory_order_acq_rel) == 1)
-        srv_front_stop(front);
-    return NULL;
+    (void)front;
+    srv_setting_destroy(setting);
 }
 
-static void want(struct srv_front *front, enum srv_loop_state state)
+size_t srv_front_sockets(const struct srv_front *front, int *fds, size_t max)
 {
-    for (unsigned i = 0; i < front->n_loops; i++)
-        srv_loop_want(front->loops[i], state);
-}
-
-/* Turns requests to stop into states, until all loops have ended. */
-static void watch(struct srv_front *front)
-{
-    uint64_t total = 0;
-    while (atomic_load_explicit(&front->n_running, memory_order_acquire) > 0) {
-        uint64_t n = 0;
-        if (read(front->stop_fd, &n, sizeof n) != (ssize_t)sizeof n)
-            continue;
-        total += n;
-        want(front, total == 1 ? SRV_LOOP_DRAIN : SRV_LOOP_STOP);
+    size_t n = 0;
+    for (size_t i = 0; i < front->setting->n; i++) {
+        const struct srv_listener *listener = front->setting->entries[i].listener;
+        for (unsigned k = 0; k < listener->n_fds && n < max; k++)
+            fds[n++] = listener->fds[k];
     }
-}
-
-bool srv_front_run(struct srv_front *front)
-{
-    struct sigaction action = {.sa_handler = on_signal}, old_term, old_int;
-    struct runner *runners = calloc(front->n_loops, sizeof *runners);
-    SRV_CHECK(runners != NULL);
-    atomic_store_explicit(&signal_fd, front->stop_fd, memory_order_relaxed);
-    sigaction(SIGTERM, &action, &old_term);
-    sigaction(SIGINT, &action, &old_int);
-    atomic_store_explicit(&front->n_running, front->n_loops, memory_order_relaxed);
-    for (unsigned i = 0; i < front->n_loops; i++) {
-        runners[i] = (struct runner){.front = front, .loop = front->loops[i]};
-        SRV_CHECK(pthread_create(&runners[i].thread, NULL, run_loop, &runners[i]) == 0);
-    }
-    watch(front);
-    for (unsigned i = 0; i < front->n_loops; i++)
-        pthread_join(runners[i].thread, NULL);
-    sigaction(SIGTERM, &old_term, NULL);
-    sigaction(SIGINT, &old_int, NULL);
-    free(runners);
-    return !atomic_load_explicit(&front->is_cut, memory_order_relaxed);
-}
-
-void srv_front_stop(struct srv_front *front)
-{
-    uint64_t one = 1;
-    ssize_t n = write(front->stop_fd, &one, sizeof one);
-    (void)n;
+    return n;
 }
 
 /* ---- What others ask ---- */
 
 uint16_t srv_front_port(const struct srv_front *front, size_t index)
 {
-    return front->listeners[index].config.port;
+    return front->setting->entries[index].listener->config.port;
+}
+
+uint64_t srv_front_lag_ms(const struct srv_front *front)
+{
+    uint64_t worst = 0;
+    for (unsigned i = 0; i < front->n_loops; i++) {
+        uint64_t lag = srv_loop_lag_ms(front->loops[i]);
+        worst = lag > worst ? lag : worst;
+    }
+    return worst;
 }
 
 unsigned srv_front_n_loops(const struct srv_front *front)
@@ -287,6 +204,14 @@ unsigned srv_front_n_loops(const struct srv_front *front)
 struct srv_buf_pool *srv_front_buf_pool(struct srv_front *front)
 {
     return front->env.bufs;
+}
+
+void srv_front_latency(const struct srv_front *front, unsigned kind,
+                       struct srv_latency_total *total)
+{
+    memset(total, 0, sizeof *total);
+    for (unsigned i = 0; i < front->n_loops; i++)
+        srv_loop_add_latency(front->loops[i], kind, total);
 }
 
 void srv_front_stats(const struct srv_front *front, struct srv_front_stats *stats)

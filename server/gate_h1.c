@@ -43,15 +43,12 @@ void srv_gate_h1_close(struct srv_conn *conn)
     h2o_socket_close(conn->sock);
 }
 
-void srv_gate_h1_drain(struct srv_conn *conn)
-{
-    if (conn->ex == NULL && conn->sock->_cb.read == on_readable)
-        srv_gate_h1_close(conn);
-}
-
 static void on_timeout(h2o_timeout_entry_t *entry)
 {
-    srv_gate_h1_close(H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry));
+    struct srv_conn *conn = H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry);
+    if (conn->partial != NULL)
+        SRV_COUNT(conn->loop, heads_slow, 1);
+    srv_gate_h1_close(conn);
 }
 
 /* ---- Rejecting ---- */
@@ -125,6 +122,25 @@ static void reject(struct srv_conn *conn, int status, const char *reason)
     conn->loop->must_not_sleep = true;
     h2o_iovec_t out = {conn->answer, (size_t)n};
     h2o_socket_write(conn->sock, &out, 1, on_reject_written);
+}
+
+/* ---- Draining ---- */
+
+static void on_drain_timeout(h2o_timeout_entry_t *entry)
+{
+    reject(H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry), 503, "the server is stopping");
+}
+
+void srv_gate_h1_drain(struct srv_conn *conn)
+{
+    if (conn->ex != NULL || conn->is_closing || conn->sock->_cb.read != on_readable)
+        return;
+    if (conn->partial == NULL && conn->rest_len == 0) {
+        srv_gate_h1_close(conn);
+    } else if (conn->partial != NULL && !conn->is_ending) {
+        conn->is_ending = true;
+        srv_conn_set_timer(conn, SRV_TIMEOUT_LINGER, on_drain_timeout);
+    }
 }
 
 /* ---- Heads ---- */
@@ -222,10 +238,6 @@ void srv_gate_h1_next(struct srv_conn *conn)
     end_exchange(conn);
     if (conn->is_tls)
         srv_conn_take_tls(conn);
-    if (conn->loop->state != SRV_LOOP_RUN && conn->rest_len == 0) {
-        srv_gate_h1_close(conn);
-        return;
-    }
     if (conn->sock->_cb.read != on_readable)
         h2o_socket_read_start(conn->sock, on_readable);
     if (conn->rest_len == 0)
@@ -255,8 +267,8 @@ void srv_gate_h1_start(struct srv_conn *conn)
     conn->after = after;
     h2o_socket_read_start(conn->sock, on_readable);
     srv_conn_set_timer(conn, SRV_TIMEOUT_IDLE, on_timeout);
-    if (conn->is_refused)
-        reject(conn, 503, "too many connections");
+    if (conn->refusal != 0)
+        reject(conn, conn->refusal, srv_conn_refusal_text(conn->refusal));
     else
         feed(conn);
 }

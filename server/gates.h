@@ -5,13 +5,15 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 struct srv_conn;
 struct srv_exchange;
 
 /* Speaks HTTP/1 or HTTP/2 on a fresh connection whose first bytes are the rest. */
 void srv_gate_h1_start(struct srv_conn *conn);
 void srv_gate_h2_start(struct srv_conn *conn);
-/* Closes the connection if it has no request. */
+/* Closes the connection if it has no request, soon if it has begun with one. */
 void srv_gate_h1_drain(struct srv_conn *conn);
 /* Closes the connection and ends its exchange; no handler may be on the stack. */
 void srv_gate_h1_close(struct srv_conn *conn);
@@ -26,5 +28,8 @@ void srv_gate_h2_unbind(struct srv_exchange *ex);
 void srv_gate_h2_free(struct srv_conn *conn);
 /* What has been received of the exchange's body is no longer wanted. */
 void srv_gate_h2_stop(struct srv_exchange *ex);
+/* Bytes of a response are about to be sent: the client may answer with as many updates of its
+ * window as they ask for. */
+void srv_gate_h2_sending(struct srv_conn *conn, size_t n_bytes);
 /* To be called after libh2o has been given something to write. */
 void srv_gate_h2_check(struct srv_conn *conn);

@@ -30,15 +30,20 @@ static bool is_aborted(const struct srv_exchange *ex)
 static void count_abort(struct srv_conn *conn)
 {
     SRV_COUNT(conn->loop, requests_aborted, 1);
-    if (++conn->n_aborts > SRV_ABORTS_MAX)
-        srv_conn_condemn(conn);
+    if (conn->is_condemned ||
+        srv_allowance_spend(&conn->aborts, srv_conn_aborts, h2o_now(conn->loop->ctx.loop)))
+        return;
+    SRV_COUNT(conn->loop, abort_floods, 1);
+    srv_conn_condemn(conn);
 }
 
 void srv_glue_end(struct srv_exchange *ex)
 {
     srv_body_in_fini(ex);
     srv_body_out_fini(ex);
-    if (is_aborted(ex))
+    bool aborted = is_aborted(ex);
+    srv_observe_end(ex, aborted);
+    if (aborted)
         count_abort(ex->conn);
     if (ex->gone != NULL)
         ex->gone(ex->ctx);
@@ -181,13 +186,33 @@ static void init_exchange(struct srv_exchange *ex, struct srv_conn *conn, h2o_me
     ex->loop = conn->loop;
     ex->pool = pool;
     ex->request.is_tls = conn->is_tls;
+    srv_observe_begin(ex);
     make_id(conn->loop, ex->request.id);
+}
+
+/* Whether the client asks more often than the listener lets it. */
+static bool is_over_rate(const struct srv_exchange *ex)
+{
+    const struct srv_setting *setting = ex->loop->setting;
+    if (!setting->has_rates || ex->conn->client == NULL)
+        return false;
+    const struct srv_setting_entry *entry = srv_setting_find(setting, ex->conn->listener);
+    if (entry == NULL || entry->limits.requests_per_s == 0)
+        return false;
+    uint32_t per_s = entry->limits.requests_per_s, burst = entry->limits.requests_burst;
+    return !srv_client_ask(ex->conn->client, h2o_now(ex->loop->ctx.loop) * 1000, per_s,
+                           burst > 0 ? burst : per_s);
 }
 
 /* Hands the exchange to its handler. */
 static void start(struct srv_exchange *ex)
 {
     const struct srv_handler *handler = ex->conn->listener->config.handler;
+    if (is_over_rate(ex)) {
+        SRV_COUNT(ex->loop, requests_over_rate, 1);
+        answer(ex, 503, "too many requests of this address");
+        return;
+    }
     SRV_COUNT(ex->loop, requests, 1);
     handler->start(handler->data, ex);
 }
@@ -212,11 +237,14 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
     init_exchange(ex, conn, &req->pool);
     ex->req = req;
     take_h2(ex);
-    int refusal = conn->is_refused || conn->is_condemned ? 503
-                  : ex->in.is_failed                     ? 400
-                                                         : check_h2(&ex->request);
-    if (refusal != 0)
-        answer(ex, refusal, refusal == 503 ? "too many connections\n" : "malformed request\n");
+    int refusal = conn->refusal != 0   ? conn->refusal
+                  : conn->is_condemned ? 503
+                  : ex->in.is_failed   ? 400
+                                       : check_h2(&ex->request);
+    if (refusal == 403 || refusal == 503)
+        answer(ex, refusal, srv_conn_refusal_text(refusal));
+    else if (refusal != 0)
+        answer(ex, refusal, "malformed request");
     else
         start(ex);
     return 0;

@@ -52,7 +52,7 @@ void srv_h2_body_remove(struct srv_conn *conn, struct srv_h2_body *body)
     free(body);
 }
 
-struct srv_h2_body *srv_h2_body_find(struct srv_h2 *h2, uint32_t stream)
+struct srv_h2_body *srv_h2_body_find(const struct srv_h2 *h2, uint32_t stream)
 {
     struct srv_h2_body *body = h2->bodies;
     while (body != NULL && body->stream != stream)
@@ -125,9 +125,11 @@ static struct srv_buf *room_for(struct srv_conn *conn, struct srv_h2_body *body)
     uint64_t want = body->received >= BUF_SMALL ? BUF_LARGE : BUF_SMALL;
     if (body->length != SRV_LENGTH_UNKNOWN && body->length - body->received < want)
         want = body->length - body->received;
-    buf = srv_buf_acquire(conn->loop->env->bufs, (size_t)want);
-    if (buf == NULL)
+    buf = srv_buf_acquire_for(conn->loop->env->bufs, srv_conn_share(conn), (size_t)want);
+    if (buf == NULL) {
+        srv_conn_count_share(conn);
         return NULL;
+    }
     if (body->last != NULL)
         body->last->next_ = buf;
     else

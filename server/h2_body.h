@@ -13,11 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/allowance.h"
+#include "server/h2_gate.h"
+#include "server/h2o_glue.h"
+
 struct srv_buf;
 struct srv_conn;
 struct srv_exchange;
 
-enum { SRV_H2_RESETS_MAX = 64 };
+enum { SRV_H2_RESETS_MAX = 64, SRV_H2_EARLY_MAX = 64 };
 
 /* The body of one stream. */
 struct srv_h2_body {
@@ -38,18 +42,25 @@ struct srv_h2_body {
 
 /* The frame filter of one connection. */
 struct srv_h2 {
+    struct srv_conn *conn;
+    bool is_failed;            /* nothing more is taken */
+    int error;                 /* why, as the client is told */
+    int linger_fd;             /* -1: none */
+    h2o_timeout_entry_t timer; /* for a frame or a header block to end */
     struct srv_h2_body *bodies;
     struct srv_h2_body *opening; /* its header block is on the way to libh2o */
     uint32_t max_stream;         /* highest that a client has opened */
     bool has_preface;
     bool is_in_block;   /* CONTINUATION must follow */
     size_t block_bytes; /* of the header block so far */
+    uint32_t block_stream;
     /* The DATA frame being received. */
     struct srv_h2_body *target; /* NULL: dropped */
     uint32_t data_left;
     uint32_t pad_left;
     bool ends_stream;
     /* Flow control. */
+    uint32_t window; /* bytes the client may still send */
     uint32_t credit; /* bytes to give back to the connection's window */
     uint64_t held;   /* bytes received and neither taken nor dropped */
     /* Streams answered before their body had come. They are reset, without an error, if the client
@@ -57,9 +68,10 @@ struct srv_h2 {
     uint32_t resets[SRV_H2_RESETS_MAX];
     unsigned n_resets;
     bool is_reset_due;
-    /* Frames the client may still waste. */
-    uint32_t control_left;
-    uint64_t control_at_ms;
+    /* The last streams that were answered early: what comes for them is dropped without a word. */
+    uint32_t early[SRV_H2_EARLY_MAX];
+    unsigned n_early;
+    struct srv_allowance floods[SRV_H2_N_FLOODS];
 };
 
 /* Notes `n` bytes to be given back to the connection's window, and has that done in time. */
@@ -75,7 +87,10 @@ struct srv_h2_body *srv_h2_body_create(struct srv_conn *conn, uint32_t stream);
 void srv_h2_body_remove(struct srv_conn *conn, struct srv_h2_body *body);
 
 /* The body of `stream`, or NULL. */
-struct srv_h2_body *srv_h2_body_find(struct srv_h2 *h2, uint32_t stream);
+struct srv_h2_body *srv_h2_body_find(const struct srv_h2 *h2, uint32_t stream);
+
+/* Whether the stream is one of the last that were answered before their body had come. */
+bool srv_h2_is_answered_early(const struct srv_h2 *h2, uint32_t stream);
 
 /* Whether bytes that come for the body (NULL: none) are still of use. */
 bool srv_h2_body_is_wanted(const struct srv_h2_body *body);

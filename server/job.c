@@ -19,6 +19,22 @@ struct srv_pool {
     pthread_t threads[];   /* [c] */
 };
 
+/* Of the job this worker runs. The job itself cannot say: it may be gone by then. */
+static _Thread_local bool is_detached;
+
+void srv_job_detach(void)
+{
+    is_detached = true;
+}
+
+void srv_job_finish(struct srv_job *job)
+{
+    struct srv_loop *loop = job->loop_; /* the job is its owner's again once it is posted */
+
+    srv_loop_post(loop, job);
+    srv_loop_expect(loop, -1);
+}
+
 /* The oldest job, or NULL once the pool stops and none is left. */
 static struct srv_job *take(struct srv_pool *pool)
 {
@@ -40,10 +56,10 @@ static void *work(void *arg)
 {
     struct srv_pool *pool = arg;
     for (struct srv_job *job; (job = take(pool)) != NULL;) {
-        struct srv_loop *loop = job->loop_; /* the job is its owner's again once it is posted */
+        is_detached = false;
         job->run(job);
-        srv_loop_post(loop, job);
-        srv_loop_expect(loop, -1);
+        if (!is_detached)
+            srv_job_finish(job);
     }
     return NULL;
 }

@@ -22,6 +22,12 @@ struct srv_job {
     struct srv_job *next_;
 };
 
+/* In `run`, before the job is handed to somebody else: `done` is not posted when `run` returns but
+ * by that somebody, with srv_job_finish. */
+void srv_job_detach(void);
+/* Posts `done` of a detached job, once, on any thread that ends after the loops. Never blocks. */
+void srv_job_finish(struct srv_job *job);
+
 /* Starts `n_threads` workers that hold at most `max_queued` waiting jobs; NULL when threads cannot
  * be had. */
 struct srv_pool *srv_pool_create(size_t n_threads, size_t max_queued);

@@ -7,6 +7,7 @@
 #include "server/check.h"
 #include "server/conn.h"
 #include "server/gates.h"
+#include "server/tls.h"
 
 enum {
     ACCEPTS_PER_WAKE = 16,
@@ -16,168 +17,15 @@ enum {
 static const char H2_PREFACE[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 enum { H2_PREFACE_LEN = sizeof H2_PREFACE - 1 };
 
-/* A loop's share of a listener. */
+/* One socket of a listener. */
 struct srv_listen_slot {
+    struct srv_listen_slot *next;
     struct srv_loop *loop;
-    const struct srv_listener *listener;
-    h2o_socket_t *sock; /* NULL once stopped */
+    struct srv_listener *listener; /* a reference */
+    SSL_CTX *tls;                  /* a reference; NULL: clear text */
+    h2o_socket_t *sock;
     h2o_timeout_entry_t pause;
 };
-
-/* ---- Connections ---- */
-
-void srv_conn_ref(struct srv_conn *conn)
-{
-    conn->refs++;
-}
-
-void srv_conn_unref(struct srv_conn *conn)
-{
-    if (--conn->refs > 0)
-        return;
-    free(conn->partial);
-    free(conn->answer);
-    free(conn);
-}
-
-void srv_conn_queue_again(struct srv_conn *conn)
-{
-    if (conn->is_queued_after)
-        return;
-    conn->is_queued_after = true;
-    srv_conn_ref(conn);
-    conn->after_next = conn->loop->after;
-    conn->loop->after = conn;
-}
-
-void srv_conn_queue_after(struct srv_conn *conn)
-{
-    conn->loop->must_not_sleep = true;
-    srv_conn_queue_again(conn);
-}
-
-void srv_conn_set_timer(struct srv_conn *conn, enum srv_timeout which, h2o_timeout_cb cb)
-{
-    h2o_timeout_unlink(&conn->timer);
-    conn->timer.cb = cb;
-    h2o_timeout_link(conn->loop->ctx.loop, &conn->loop->timeouts[which], &conn->timer);
-}
-
-void srv_conn_clear_timer(struct srv_conn *conn)
-{
-    h2o_timeout_unlink(&conn->timer);
-}
-
-void srv_conn_shutdown(struct srv_conn *conn)
-{
-    if (conn->sock != NULL)
-        shutdown(h2o_socket_get_fd(conn->sock), SHUT_RDWR);
-}
-
-void srv_conn_condemn(struct srv_conn *conn)
-{
-    if (conn->is_condemned)
-        return;
-    conn->is_condemned = true;
-    SRV_COUNT(conn->loop, connections_condemned, 1);
-    srv_conn_shutdown(conn);
-}
-
-/* The socket is gone, whoever closed it. */
-static void on_close(void *arg)
-{
-    struct srv_conn *conn = arg;
-    struct srv_loop *loop = conn->loop;
-    conn->sock = NULL;
-    srv_conn_clear_timer(conn);
-    if (conn->h2 != NULL)
-        srv_gate_h2_free(conn);
-    if (conn->held != NULL)
-        h2o_buffer_dispose(&conn->held);
-    conn->rest_len = 0;
-    h2o_linklist_unlink(&conn->link);
-    loop->n_conns--;
-    SRV_COUNT(loop, connections_open, -1);
-    atomic_fetch_sub_explicit(&loop->env->n_conns, 1, memory_order_relaxed);
-    srv_conn_unref(conn);
-}
-
-static struct srv_conn *create_conn(struct srv_listen_slot *slot, h2o_socket_t *sock)
-{
-    struct srv_loop *loop = slot->loop;
-    struct srv_conn *conn = h2o_mem_alloc(sizeof *conn);
-    *conn = (struct srv_conn){.sock = sock,
-                              .loop = loop,
-                              .listener = slot->listener,
-                              .refs = 1,
-                              .is_tls = slot->listener->tls != NULL};
-    sock->data = conn;
-    sock->on_close.cb = on_close;
-    sock->on_close.data = conn;
-    h2o_linklist_insert(&loop->conns, &conn->link);
-    loop->n_conns++;
-    SRV_COUNT(loop, connections_open, 1);
-    SRV_COUNT(loop, connections_accepted, 1);
-    return conn;
-}
-
-/* ---- Input that waits ---- */
-
-void srv_conn_consume(struct srv_conn *conn, size_t n)
-{
-    SRV_CHECK(n <= conn->rest_len);
-    conn->rest += n;
-    conn->rest_len -= n;
-}
-
-/* Whether the rest lies in memory of its own. */
-static bool rest_is_held(const struct srv_conn *conn)
-{
-    return conn->held != NULL && conn->rest >= conn->held->bytes &&
-           conn->rest <= conn->held->bytes + conn->held->size;
-}
-
-void srv_conn_settle(struct srv_conn *conn)
-{
-    if (conn->rest_len == 0) {
-        if (conn->held != NULL)
-            h2o_buffer_dispose(&conn->held);
-        return;
-    }
-    if (rest_is_held(conn))
-        return;
-    /* Input is only received once what was held is used up, so nothing in there is wanted. */
-    if (conn->held != NULL)
-        h2o_buffer_dispose(&conn->held);
-    h2o_buffer_init(&conn->held, &h2o_socket_buffer_prototype);
-    h2o_iovec_t to = h2o_buffer_reserve(&conn->held, conn->rest_len);
-    memcpy(to.base, conn->rest, conn->rest_len);
-    conn->held->size = conn->rest_len;
-    conn->rest = conn->held->bytes;
-}
-
-void srv_conn_take_tls(struct srv_conn *conn)
-{
-    h2o_buffer_t *input = conn->sock->input;
-    size_t n = input->size;
-    if (n == 0)
-        return;
-    if (conn->rest_len == 0) {
-        srv_conn_settle(conn);
-        conn->held = input;
-        conn->rest = input->bytes;
-        conn->rest_len = n;
-        h2o_buffer_init(&conn->sock->input, &h2o_socket_buffer_prototype);
-        return;
-    }
-    h2o_buffer_consume(&conn->held, (size_t)(conn->rest - conn->held->bytes));
-    h2o_iovec_t to = h2o_buffer_reserve(&conn->held, n);
-    memcpy(to.base, input->bytes, n);
-    conn->held->size += n;
-    conn->rest = conn->held->bytes;
-    conn->rest_len = conn->held->size;
-    h2o_buffer_consume(&conn->sock->input, n);
-}
 
 /* ---- Which protocol ---- */
 
@@ -231,12 +79,45 @@ static void on_sniff(h2o_socket_t *sock, const char *err)
     if (!sniff_receive(conn))
         return;
     size_t n = conn->rest_len < H2_PREFACE_LEN ? conn->rest_len : H2_PREFACE_LEN;
-    bool may_be_h2 = memcmp(conn->rest, H2_PREFACE, n) == 0;
+    /* What came to the wrong port is answered in the words of HTTP/1, which all understand. */
+    bool may_be_h2 = conn->refusal != 400 && memcmp(conn->rest, H2_PREFACE, n) == 0;
     if (may_be_h2 && n < H2_PREFACE_LEN) {
         srv_conn_settle(conn);
         return;
     }
     start_protocol(conn, may_be_h2);
+}
+
+static void on_handshake(h2o_socket_t *sock, const char *err);
+
+/* The first byte on a port for TLS. Whoever begins a plain request there has mistaken the port, and
+ * can read an answer that says so. */
+static void on_tls_sniff(h2o_socket_t *sock, const char *err)
+{
+    struct srv_conn *conn = sock->on_close.data;
+    char first;
+    ssize_t n = err != NULL ? 0 : recv(h2o_socket_get_fd(sock), &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n == -1 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        h2o_socket_close(sock);
+        return;
+    }
+    if (first >= 'A' && first <= 'Z') {
+        conn->is_tls = false;
+        conn->refusal = 400;
+        SRV_COUNT(conn->loop, tls_plain, 1);
+        on_sniff(sock, NULL);
+        return;
+    }
+    const struct srv_setting_entry *entry = srv_setting_find(conn->loop->setting, conn->listener);
+    if (entry == NULL) { /* gone with a change of the configuration */
+        h2o_socket_close(sock);
+        return;
+    }
+    h2o_socket_read_stop(sock);
+    h2o_socket_dont_read(sock, 0);
+    h2o_socket_ssl_handshake(sock, entry->tls, NULL, on_handshake);
 }
 
 static void on_handshake(h2o_socket_t *sock, const char *err)
@@ -254,32 +135,58 @@ static void on_handshake(h2o_socket_t *sock, const char *err)
 
 /* ---- Accepting ---- */
 
-/* Whether one more connection is within the limit. */
-static bool admit(struct srv_loop *loop, bool *refused_out)
+/* Finds the connection's client, and why that one is refused; 0 if it is not. */
+static int enter_client(struct srv_conn *conn)
 {
+    const struct srv_loop *loop = conn->loop;
+    const struct srv_setting_entry *entry = srv_setting_find(loop->setting, conn->listener);
+    struct sockaddr_storage from;
+    socklen_t len = sizeof from;
+    uint8_t address[16];
+    bool is_over;
+    if (getpeername(h2o_socket_get_fd(conn->sock), (struct sockaddr *)&from, &len) != 0 ||
+        !srv_cidr_address((struct sockaddr *)&from, address))
+        return 0;
+    if (entry != NULL && !srv_cidr_admits(&entry->limits.networks, address)) {
+        SRV_COUNT(conn->loop, connections_denied, 1);
+        return 403;
+    }
+    if (conn->listener->config.is_admin)
+        return 0;
+    conn->client = srv_clients_enter(loop->env->clients, address,
+                                     srv_setting_per_address(loop->setting), &is_over);
+    if (is_over)
+        SRV_COUNT(conn->loop, connections_over_address, 1);
+    return is_over ? 503 : 0;
+}
+
+/* Whether the connection may stay, if only to be told why it may not. */
+static bool admit(struct srv_conn *conn)
+{
+    struct srv_loop *loop = conn->loop;
+    conn->refusal = enter_client(conn);
+    if (conn->listener->config.is_admin)
+        return true;
     size_t before = atomic_fetch_add_explicit(&loop->env->n_conns, 1, memory_order_relaxed);
-    size_t limit = loop->env->config->max_connections;
-    *refused_out = before >= limit;
-    if (*refused_out)
+    size_t limit = loop->setting->config.max_connections;
+    if (conn->refusal == 0 && before >= limit)
+        conn->refusal = 503;
+    if (conn->refusal == 503)
         SRV_COUNT(loop, connections_refused, 1);
     return before < limit + REFUSALS_MAX;
 }
 
 static void accept_one(struct srv_listen_slot *slot, h2o_socket_t *sock)
 {
-    struct srv_conn *conn = create_conn(slot, sock);
-    if (!admit(slot->loop, &conn->is_refused)) {
+    struct srv_conn *conn = srv_conn_create(slot->loop, slot->listener, slot->tls != NULL, sock);
+    if (!admit(conn)) {
         h2o_socket_close(sock);
         return;
     }
     srv_conn_set_timer(conn, SRV_TIMEOUT_HANDSHAKE, on_sniff_timeout);
-    if (conn->is_tls) {
-        h2o_socket_ssl_handshake(sock, slot->listener->tls, NULL, on_handshake);
-        return;
-    }
     /* The gates receive by themselves, into memory of their choice. */
     h2o_socket_dont_read(sock, 1);
-    h2o_socket_read_start(sock, on_sniff);
+    h2o_socket_read_start(sock, conn->is_tls ? on_tls_sniff : on_sniff);
 }
 
 static void on_accept(h2o_socket_t *listener, const char *err);
@@ -318,35 +225,94 @@ static void on_accept(h2o_socket_t *listener, const char *err)
         accept_some(listener->data, ACCEPTS_PER_WAKE);
 }
 
-void srv_listen_start(struct srv_loop *loop)
+/* ---- Slots ---- */
+
+static void open_slot(struct srv_loop *loop, const struct srv_setting_entry *entry, unsigned index)
 {
-    const struct srv_loop_env *env = loop->env;
-    loop->slots = h2o_mem_alloc(env->n_listeners * sizeof *loop->slots);
-    for (size_t i = 0; i < env->n_listeners; i++) {
-        struct srv_listener *listener = &env->listeners[i];
-        struct srv_listen_slot *slot = &loop->slots[i];
-        *slot = (struct srv_listen_slot){.loop = loop, .listener = listener};
-        slot->sock = h2o_evloop_socket_create(loop->ctx.loop, listener->fds[loop->index],
-                                              H2O_SOCKET_FLAG_DONT_READ);
-        listener->fds[loop->index] = -1;
-        slot->sock->data = slot;
-        h2o_socket_read_start(slot->sock, on_accept);
+    struct srv_listener *listener = entry->listener;
+    struct srv_listen_slot *slot = h2o_mem_alloc(sizeof *slot);
+    *slot = (struct srv_listen_slot){.next = loop->slots, .loop = loop, .listener = listener};
+    loop->slots = slot;
+    srv_listener_ref(listener);
+    listener->is_taken[index] = true;
+    listen(listener->fds[index], SOMAXCONN); /* one that joined its group does not yet */
+    slot->tls = entry->tls == NULL ? NULL : srv_tls_ref(entry->tls);
+    slot->sock =
+        h2o_evloop_socket_create(loop->ctx.loop, listener->fds[index], H2O_SOCKET_FLAG_DONT_READ);
+    slot->sock->data = slot;
+    h2o_socket_read_start(slot->sock, on_accept);
+}
+
+/* Clients in the kernel's queue believe to be connected; closing the last socket of a queue would
+ * reset them. */
+static void accept_queued(struct srv_listen_slot *slot)
+{
+    for (int n = 0; n < SOMAXCONN && accept_some(slot, 1); n++)
+        ;
+}
+
+/* Frees the slot at `link`; its listener may go with it. */
+static void close_slot(struct srv_listen_slot **link)
+{
+    struct srv_listen_slot *slot = *link;
+    *link = slot->next;
+    h2o_timeout_unlink(&slot->pause);
+    h2o_socket_close(slot->sock);
+    srv_tls_destroy(slot->tls);
+    srv_listener_unref(slot->listener);
+    free(slot);
+}
+
+static bool has_slot(const struct srv_loop *loop, const struct srv_listener *listener)
+{
+    const struct srv_listen_slot *slot = loop->slots;
+    while (slot != NULL && slot->listener != listener)
+        slot = slot->next;
+    return slot != NULL;
+}
+
+static void open_missing(struct srv_loop *loop)
+{
+    const struct srv_setting *setting = loop->setting;
+    for (size_t i = 0; i < setting->n; i++) {
+        const struct srv_setting_entry *entry = &setting->entries[i];
+        bool is_due = loop->state == SRV_LOOP_RUN || entry->listener->config.is_admin;
+        if (!is_due || has_slot(loop, entry->listener))
+            continue;
+        for (unsigned k = loop->index; k < entry->listener->n_fds; k += loop->env->n_loops)
+            open_slot(loop, entry, k);
     }
 }
 
-static void stop_accepting(struct srv_loop *loop)
+void srv_listen_follow(struct srv_loop *loop)
 {
-    for (size_t i = 0; i < loop->env->n_listeners; i++) {
-        struct srv_listen_slot *slot = &loop->slots[i];
-        if (slot->sock == NULL)
+    for (struct srv_listen_slot **link = &loop->slots, *slot; (slot = *link) != NULL;) {
+        const struct srv_setting_entry *entry = srv_setting_find(loop->setting, slot->listener);
+        if (entry == NULL) {
+            accept_queued(slot);
+            close_slot(link);
             continue;
-        /* Clients in the kernel's queue believe to be connected; closing the listener would reset
-         * them. */
-        for (int n = 0; n < SOMAXCONN && accept_some(slot, 1); n++)
-            ;
-        h2o_timeout_unlink(&slot->pause);
-        h2o_socket_close(slot->sock);
-        slot->sock = NULL;
+        }
+        if (slot->tls != entry->tls) {
+            srv_tls_destroy(slot->tls);
+            slot->tls = srv_tls_ref(entry->tls);
+        }
+        link = &slot->next;
+    }
+    if (loop->state <= SRV_LOOP_RUN)
+        open_missing(loop);
+}
+
+static void stop_accepting(struct srv_loop *loop, bool with_admin)
+{
+    for (struct srv_listen_slot **link = &loop->slots, *slot; (slot = *link) != NULL;) {
+        if (slot->listener->config.is_admin && !with_admin) {
+            link = &slot->next;
+            continue;
+        }
+        if (!slot->listener->is_handed_over)
+            accept_queued(slot);
+        close_slot(link);
     }
 }
 
@@ -360,15 +326,22 @@ static void for_each_conn(struct srv_loop *loop, void (*end)(struct srv_conn *co
     }
 }
 
-/* Closes the connection if it has no request; HTTP/2 is told by libh2o. */
+/* Closes the connection if it has no request, soon if it has begun with one; HTTP/2 is told by
+ * libh2o. */
 static void drain(struct srv_conn *conn)
 {
-    if (conn->sock == NULL || conn->rest_len > 0)
+    if (conn->sock == NULL || conn->is_ending || conn->listener->config.is_admin ||
+        conn->protocol == SRV_PROTOCOL_H2)
         return;
-    if (conn->protocol == SRV_PROTOCOL_H1)
+    bool is_silent = conn->sock->_cb.read == on_sniff || conn->sock->_cb.read == on_tls_sniff;
+    if (conn->protocol == SRV_PROTOCOL_H1) {
         srv_gate_h1_drain(conn);
-    else if (conn->protocol == SRV_PROTOCOL_UNKNOWN && !conn->is_tls) /* not a byte has come */
+    } else if (conn->rest_len == 0 && is_silent) {
         h2o_socket_close(conn->sock);
+    } else {
+        conn->is_ending = true;
+        srv_conn_set_timer(conn, SRV_TIMEOUT_LINGER, on_sniff_timeout);
+    }
 }
 
 /* Closes the connection at once, without a TLS goodbye. */
@@ -389,15 +362,18 @@ static void cut(struct srv_conn *conn)
     srv_conn_unref(conn);
 }
 
-void srv_listen_stop(struct srv_loop *loop)
+void srv_listen_end_idle(struct srv_loop *loop)
 {
     for_each_conn(loop, drain);
-    stop_accepting(
-        loop); /* who is accepted only now has the time of a handshake to ask for something */
+}
+
+void srv_listen_stop(struct srv_loop *loop)
+{
+    stop_accepting(loop, false);
 }
 
 void srv_listen_cut(struct srv_loop *loop)
 {
-    stop_accepting(loop);
+    stop_accepting(loop, true);
     for_each_conn(loop, cut);
 }

@@ -1,32 +1,23 @@
-/* Listening sockets, and what happens to a connection before its protocol is known.
+/* What happens to a connection before its protocol is known, and when it has to end.
  *
- * Owns:    a listener owns its sockets and TLS context.
- * Threads: open and close before and after the loops run; start and stop on the loop's thread.
+ * Owns:    a loop owns its sockets of the listeners.
+ * Threads: the loop's.
  * Blocks:  never.
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "server/front.h"
-
 struct srv_loop;
-struct ssl_ctx_st;
 
-/* [c] const while loops run. */
-struct srv_listener {
-    struct srv_listener_config config; /* with the port that was really bound */
-    struct ssl_ctx_st *tls;            /* NULL: clear text */
-    int *fds;                          /* one for each loop; -1 once the loop has it */
-    unsigned n_fds;
-};
+/* Makes the loop's sockets what its setting says: closes those of listeners that are gone, after
+ * what the kernel has queued was accepted, opens new ones, replaces certificates. */
+void srv_listen_follow(struct srv_loop *loop);
 
-/* Starts accepting on the loop's sockets of all listeners. */
-void srv_listen_start(struct srv_loop *loop);
-
-/* Accepts what the kernel has queued, then closes the sockets and asks idle connections to end. */
+/* Closes the sockets of all but admin listeners, unless another process has them after what the
+ * kernel has queued was accepted. */
 void srv_listen_stop(struct srv_loop *loop);
+
+/* Asks connections without a request to end. */
+void srv_listen_end_idle(struct srv_loop *loop);
 
 /* Ends every connection of the loop at its socket. */
 void srv_listen_cut(struct srv_loop *loop);

@@ -3,20 +3,23 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "server/check.h"
 #include "server/conn.h"
 #include "server/exchange_run.h"
+#include "server/linger.h"
 
 enum {
     WAIT_MS = 1000,     /* longest sleep of an idle loop */
     WAIT_DRAIN_MS = 50, /* of one that is about to end */
     CUT_ROUNDS = 200,   /* rounds of events that cut connections get to unwind */
     H2_GOAWAY_WAIT_MS = 1000,
+    IDLE_GRACE_MS = 1000,
 };
 
-void srv_loop_env_init_h2o(struct srv_loop_env *env)
+void srv_loop_env_init_h2o(struct srv_loop_env *env, const struct srv_front_config *config)
 {
     h2o_globalconf_t *conf = h2o_mem_alloc(sizeof *conf);
     h2o_config_init(conf);
@@ -24,7 +27,7 @@ void srv_loop_env_init_h2o(struct srv_loop_env *env)
     /* Input buffers stay small because the gates bound them; nothing of ours shall end up in a
      * temporary file unasked. */
     h2o_socket_buffer_mmap_settings.threshold = SIZE_MAX;
-    conf->http2.idle_timeout = env->config->idle_timeout_ms;
+    conf->http2.idle_timeout = config->idle_timeout_ms;
     conf->http2.graceful_shutdown_timeout = H2_GOAWAY_WAIT_MS;
     /* More than the streams a client may open, so that a request never waits inside libh2o while
      * its body arrives. */
@@ -112,10 +115,9 @@ uint64_t srv_loop_now_ms(const struct srv_loop *loop)
 
 /* ---- Create and destroy ---- */
 
-static void init_timeouts(struct srv_loop *loop)
+static void get_delays(const struct srv_front_config *config, uint64_t delays[SRV_N_TIMEOUTS])
 {
-    const struct srv_front_config *config = loop->env->config;
-    const uint64_t delays[SRV_N_TIMEOUTS] = {
+    const uint64_t values[SRV_N_TIMEOUTS] = {
         [SRV_TIMEOUT_HANDSHAKE] = config->handshake_timeout_ms,
         [SRV_TIMEOUT_HEAD] = config->head_timeout_ms,
         [SRV_TIMEOUT_IDLE] = config->idle_timeout_ms,
@@ -124,8 +126,27 @@ static void init_timeouts(struct srv_loop *loop)
         [SRV_TIMEOUT_LINGER] = 2000,
         [SRV_TIMEOUT_ACCEPT_PAUSE] = 100,
     };
+    memcpy(delays, values, sizeof values);
+}
+
+static void init_timeouts(struct srv_loop *loop)
+{
+    uint64_t delays[SRV_N_TIMEOUTS];
+    get_delays(&loop->setting->config, delays);
     for (int i = 0; i < SRV_N_TIMEOUTS; i++)
         h2o_timeout_init(loop->ctx.loop, &loop->timeouts[i], delays[i]);
+}
+
+void srv_loop_follow(struct srv_loop *loop, const struct srv_setting *setting)
+{
+    uint64_t delays[SRV_N_TIMEOUTS];
+    loop->setting = setting;
+    /* What waits already has the new delay, too: libh2o adds it when it looks. */
+    get_delays(&setting->config, delays);
+    for (int i = 0; i < SRV_N_TIMEOUTS; i++)
+        loop->timeouts[i].timeout = delays[i];
+    loop->ctx.http2.idle_timeout.timeout = setting->config.idle_timeout_ms;
+    srv_listen_follow(loop);
 }
 
 struct srv_loop *srv_loop_create(struct srv_loop_env *env, unsigned index)
@@ -137,10 +158,13 @@ struct srv_loop *srv_loop_create(struct srv_loop_env *env, unsigned index)
         getrandom(&loop->id_seed, sizeof loop->id_seed, 0) == -1)
         goto fail;
     loop->env = env;
+    loop->setting = env->setting;
     loop->index = index;
     loop->wake_fd = fd;
     loop->scratch = scratch;
     h2o_linklist_init_anchor(&loop->conns);
+    h2o_linklist_init_anchor(&loop->lingers);
+    srv_latency_init(&loop->latency);
     h2o_context_init(&loop->ctx, h2o_evloop_create(), env->h2o);
     loop->accept = (h2o_accept_ctx_t){.ctx = &loop->ctx, .hosts = env->h2o->hosts};
     init_timeouts(loop);
@@ -179,12 +203,19 @@ void srv_loop_destroy(struct srv_loop *loop)
      * process's to release. */
     if (loop->n_conns == 0)
         dispose_h2o(loop);
-    free(loop->slots);
+    srv_latency_fini(&loop->latency);
     free(loop->scratch);
     free(loop);
 }
 
 /* ---- Run ---- */
+
+static uint64_t monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
 
 void srv_loop_want(struct srv_loop *loop, enum srv_loop_state state)
 {
@@ -219,25 +250,67 @@ static void run_after(struct srv_loop *loop)
     }
 }
 
+/* Asks connections to end, within the time there is. Those without a request get some of it too: a
+ * client that has just sent one cannot know that it comes too late. */
+static void begin_to_end(struct srv_loop *loop, int wanted)
+{
+    uint64_t now_ms = h2o_now(loop->ctx.loop);
+    uint64_t grace_ms = loop->setting->config.drain_timeout_ms;
+    if (loop->state <= SRV_LOOP_RUN) {
+        loop->drain_until_ms = now_ms + grace_ms;
+        srv_listen_stop(loop);
+        h2o_context_request_shutdown(&loop->ctx);
+    }
+    if (wanted >= SRV_LOOP_DRAIN && grace_ms > IDLE_GRACE_MS)
+        grace_ms = IDLE_GRACE_MS;
+    loop->idle_until_ms = now_ms + grace_ms;
+}
+
 /* Acts upon a state that was asked for since the last round. */
 static void follow_wanted(struct srv_loop *loop)
 {
     int wanted = atomic_load_explicit(&loop->wanted, memory_order_relaxed);
     if (wanted == loop->state)
         return;
-    if (loop->state == SRV_LOOP_RUN) {
-        loop->drain_until_ms = h2o_now(loop->ctx.loop) + loop->env->config->drain_timeout_ms;
-        srv_listen_stop(loop);
-        h2o_context_request_shutdown(&loop->ctx);
-    }
+    if (wanted > SRV_LOOP_RUN)
+        begin_to_end(loop, wanted);
     loop->state = wanted;
+    if (wanted == SRV_LOOP_RUN)
+        srv_listen_follow(loop);
+}
+
+uint64_t srv_loop_lag_ms(const struct srv_loop *loop)
+{
+    uint64_t turned_ms = atomic_load_explicit(&loop->turned_ms, memory_order_relaxed);
+    uint64_t now_ms = monotonic_ms();
+    return turned_ms == 0 || turned_ms > now_ms ? 0 : now_ms - turned_ms;
 }
 
 /* One round of events. */
 static void run_round(struct srv_loop *loop, int32_t wait_ms)
 {
+    atomic_store_explicit(&loop->turned_ms, monotonic_ms(), memory_order_relaxed);
     h2o_evloop_run(loop->ctx.loop, loop->must_not_sleep ? 0 : wait_ms);
     run_after(loop);
+}
+
+/* Whether the loop has served its last client; one that answers for all, all loops' last. */
+static bool has_served(const struct srv_loop *loop)
+{
+    bool is_admin = loop->slots != NULL || loop->n_admin > 0;
+    return loop->n_conns == loop->n_admin &&
+           (!is_admin || atomic_load_explicit(&loop->env->n_conns, memory_order_relaxed) == 0);
+}
+
+/* Whether there is nothing to do any more, or no more time for it. */
+static bool is_over(struct srv_loop *loop)
+{
+    if (loop->state <= SRV_LOOP_RUN)
+        return false;
+    uint64_t now_ms = h2o_now(loop->ctx.loop);
+    if (now_ms >= loop->idle_until_ms)
+        srv_listen_end_idle(loop);
+    return loop->state == SRV_LOOP_STOP || has_served(loop) || now_ms >= loop->drain_until_ms;
 }
 
 /* Delivers what is posted; true while more is to come. */
@@ -250,22 +323,26 @@ static bool has_completions(struct srv_loop *loop)
 
 bool srv_loop_run(struct srv_loop *loop)
 {
-    srv_listen_start(loop);
-    for (;;) {
-        run_round(loop, loop->state == SRV_LOOP_RUN ? WAIT_MS : WAIT_DRAIN_MS);
+    srv_listen_follow(loop);
+    while (!is_over(loop)) {
+        run_round(loop, loop->state <= SRV_LOOP_RUN ? WAIT_MS : WAIT_DRAIN_MS);
         follow_wanted(loop);
-        if (loop->state == SRV_LOOP_STOP || (loop->state == SRV_LOOP_DRAIN && loop->n_conns == 0))
-            break;
-        if (loop->state == SRV_LOOP_DRAIN && h2o_now(loop->ctx.loop) >= loop->drain_until_ms)
-            break;
     }
-    bool is_clean = loop->n_conns == 0;
+    bool is_clean = loop->n_conns == loop->n_admin;
     srv_listen_cut(loop);
     for (int i = 0; i < CUT_ROUNDS && (loop->n_conns > 0 || i < 2); i++)
         run_round(loop, 1);
     while (has_completions(loop))
         run_round(loop, WAIT_DRAIN_MS);
+    srv_linger_stop(loop);
+    run_round(loop, 0);
     return is_clean;
+}
+
+void srv_loop_add_latency(const struct srv_loop *loop, unsigned kind,
+                          struct srv_latency_total *total)
+{
+    srv_latency_sum(&loop->latency, kind, total);
 }
 
 void srv_loop_add_stats(const struct srv_loop *loop, struct srv_front_stats *stats)

@@ -158,6 +158,27 @@ static bool check_tls(const struct srv_options *options, char *error_out)
     return true;
 }
 
+/* Without users everything is open, which is for this machine alone unless somebody says otherwise.
+ */
+static bool complete_access(struct srv_options *options, char *error_out)
+{
+    struct srv_s3_access *access = &options->access;
+
+    access->is_open = options->anonymous;
+    if (options->anonymous || access->n_users > 0 || access->everyone.n > 0)
+        return true;
+    access->is_open = true;
+    for (size_t i = 0; i < options->n_listen; i++)
+        if (!srv_address_is_loopback(&options->listen[i]))
+            return srv_option_error(
+                error_out, "--listen",
+                "%s can be reached from other machines, and there are no users: add \"users\": "
+                "{\"NAME\": {\"keys\": {\"ACCESSKEY\": \"SECRET\"}}} to the file of --config, or "
+                "--anonymous to let everybody do everything",
+                options->listen[i].host);
+    return true;
+}
+
 /* With less than this no request would ever be answered. */
 static bool check_least(const struct srv_options *options, char *error_out)
 {
@@ -219,7 +240,8 @@ bool srv_options_parse(struct srv_options *options_out, enum srv_command command
         !srv_options_file_read(options_out, options_out->config, error_out))
         return false;
     return visit_words(options_out, command, argc, argv, visit_set, error_out) &&
-           complete(options_out, error_out);
+           complete(options_out, error_out) &&
+           (command != SRV_COMMAND_SERVE || complete_access(options_out, error_out));
 }
 
 void srv_options_fini(struct srv_options *options)

@@ -55,13 +55,15 @@ struct srv_options {
     uint64_t drain_timeout;
     uint64_t etag; /* enum srv_s3_etag */
     char *region;
+    bool anonymous;
     uint64_t log_level; /* enum srv_log_level */
     bool bodies;
     bool json;
 
     struct srv_s3_bucket_etag *buckets; /* from the file */
     size_t n_buckets;
-    bool help;            /* --help was asked for; nothing else was checked */
+    struct srv_s3_access access; /* from the file */
+    bool help;                   /* --help was asked for; nothing else was checked */
     bool is_file_missing; /* after a failure: the words were right, but a file cannot be read */
     unsigned lists_seen_;
 };

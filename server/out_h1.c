@@ -46,6 +46,7 @@ void srv_out1_head(struct srv_exchange *ex, const struct srv_response *response,
         memcpy(to + len, ex->bytes.iov_base, n_joined);
         ex->bytes = (struct iovec){NULL, 0};
         ex->out_left = 0;
+        ex->n_body_out += n_joined;
     }
     ex->out[0] = h2o_iovec_init(to, len + n_joined);
 }

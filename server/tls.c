@@ -150,6 +150,12 @@ SSL_CTX *srv_tls_create(const struct srv_front_config *config, const char *name,
     return tls;
 }
 
+SSL_CTX *srv_tls_ref(SSL_CTX *tls)
+{
+    SSL_CTX_up_ref(tls);
+    return tls;
+}
+
 void srv_tls_destroy(SSL_CTX *tls)
 {
     SSL_CTX_free(tls);

@@ -17,5 +17,8 @@ struct ssl_ctx_st;
 struct ssl_ctx_st *srv_tls_create(const struct srv_front_config *config, const char *name,
                                   char *error_out, size_t error_size);
 
+/* The same context once more; each needs its destroy. */
+struct ssl_ctx_st *srv_tls_ref(struct ssl_ctx_st *tls);
+
 /* NULL is allowed. */
 void srv_tls_destroy(struct ssl_ctx_st *tls);

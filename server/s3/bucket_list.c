@@ -10,10 +10,10 @@
 
 enum { PAGE_MAX = 10000, PARAMETER_MAX = 256 };
 
-#define OWNER_ID "gyre"
-
 /* What the query asks for, and the document so far. */
 struct listing {
+    const struct srv_s3_call *call;
+    const struct srv_s3_user *user; /* who asks; NULL: nobody known */
     struct srv_xml xml;
     char prefix[PARAMETER_MAX];
     size_t prefix_len;
@@ -36,12 +36,27 @@ static bool is_wanted(const struct listing *listing, struct srv_str name)
            memcmp(name.base, listing->prefix, listing->prefix_len) == 0;
 }
 
-static void add_bucket(void *data, struct srv_str name, int64_t created_ms)
+/* Buckets are shown to their owners and to those whom the configuration gives rights in them. */
+static bool is_shown(const struct listing *listing, struct srv_str name, struct srv_str owner)
+{
+    const struct srv_s3_who *who = &listing->call->who;
+    struct srv_str id = srv_s3_who_id(who);
+
+    if (who->is_open)
+        return true;
+    if (owner.base != NULL && id.base != NULL && owner.len == id.len &&
+        memcmp(owner.base, id.base, id.len) == 0)
+        return true;
+    return id.base != NULL && listing->user != NULL &&
+           srv_s3_access_rights(listing->call->s3->access, listing->user, name) != 0;
+}
+
+static void add_bucket(void *data, struct srv_str name, struct srv_str owner, int64_t created_ms)
 {
     struct listing *listing = data;
     char created[SRV_ISO_DATE_LEN + 1];
 
-    if (!is_wanted(listing, name))
+    if (!is_wanted(listing, name) || !is_shown(listing, name, owner))
         return;
     if (listing->left == 0) {
         listing->is_cut = true;
@@ -91,11 +106,15 @@ static void write_listing(const struct srv_s3_call *call, struct listing *listin
 
     srv_xml_open(xml, "ListAllMyBucketsResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"");
     srv_xml_open(xml, "Owner");
-    srv_xml_element_z(xml, "ID", OWNER_ID);
-    srv_xml_element_z(xml, "DisplayName", OWNER_ID);
+    srv_xml_element(xml, "ID", srv_s3_owner_or_default(srv_s3_who_id(&call->who)));
+    srv_xml_element(xml, "DisplayName", srv_s3_owner_or_default(srv_s3_who_id(&call->who)));
     srv_xml_close(xml, "Owner");
     srv_xml_open(xml, "Buckets");
+    pthread_rwlock_rdlock(&call->s3->access_lock);
+    if (call->who.is_signed)
+        listing->user = srv_s3_access_named(call->s3->access, srv_s3_who_id(&call->who));
     *ok_out = srv_s3_buckets_each(call->s3->buckets, add_bucket, listing);
+    pthread_rwlock_unlock(&call->s3->access_lock);
     srv_xml_close(xml, "Buckets");
     if (listing->prefix_len > 0)
         srv_xml_element(xml, "Prefix", (struct srv_str){listing->prefix, listing->prefix_len});
@@ -107,7 +126,7 @@ static void write_listing(const struct srv_s3_call *call, struct listing *listin
 void srv_s3_bucket_list(const struct srv_s3_call *call)
 {
     struct srv_str query = call->req->query;
-    struct listing listing = {.left = 0};
+    struct listing listing = {.call = call};
     struct srv_s3_head head;
     bool ok;
 

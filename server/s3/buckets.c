@@ -1,6 +1,5 @@
-#include "server/s3/buckets.h"
+#include "server/s3/bucket_table.h"
 
-#include <endian.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -8,42 +7,10 @@
 #include <time.h>
 
 #include "server/check.h"
+#include "server/s3/bucket_doc.h"
 #include "server/s3/meta.h"
 #include "server/s3/name.h"
-
-enum { N_CHAINS = 1024 };
-enum { DOC_CREATED_OFF = 8, DOC_NAME_OFF = 16, DOC_MAX = DOC_NAME_OFF + SRV_S3_BUCKET_MAX };
-
-static const char doc_magic[8] = {'G', 'B', 'K', '1'};
-
-enum bucket_state { CREATING, LIVE, CLOSING, GONE };
-
-/* [c] const once in the table  [w] under the table's lock, held for writing  [k] under key_lock
- * [a] atomic */
-struct srv_s3_bucket {
-    struct srv_s3_bucket *next;  /* [w] */
-    enum bucket_state state;     /* [w] */
-    _Atomic uint32_t refs;       /* [a] the table's and one for each acquire */
-    _Atomic uint32_t committing; /* [a] raised under the lock while LIVE, lowered anywhere */
-    bool was_empty;              /* [c] made by this process, hence without objects at first */
-    enum srv_s3_etag etag;       /* [c] */
-    int64_t created_ms;          /* [w] */
-    pthread_mutex_t key_lock;
-    uint64_t commits;             /* [k] objects stored by this process */
-    struct gyre_key last_key;     /* [k] of the latest of them, which is likely to be there still */
-    size_t name_len;              /* [c] */
-    char name[SRV_S3_BUCKET_MAX]; /* [c] */
-};
-
-struct srv_s3_buckets {
-    pthread_rwlock_t lock;
-    struct gyre_store *store;               /* [c] */
-    enum srv_s3_etag etag;                  /* [c] */
-    struct srv_s3_bucket_etag *rules;       /* [c] names are copies */
-    size_t n_rules;                         /* [c] */
-    size_t n;                               /* [w] in the chains */
-    struct srv_s3_bucket *chains[N_CHAINS]; /* [w] */
-};
+#include "server/s3/names_scan.h"
 
 static struct srv_str name_of(const struct srv_s3_bucket *bucket)
 {
@@ -62,7 +29,7 @@ static size_t chain_of(struct srv_str name)
 
     for (size_t i = 0; i < name.len; i++)
         hash = (hash ^ (uint8_t)name.base[i]) * 16777619u;
-    return (hash ^ hash >> 16) % N_CHAINS;
+    return (hash ^ hash >> 16) % SRV_S3_CHAINS;
 }
 
 static struct srv_s3_bucket *find_locked(struct srv_s3_buckets *buckets, struct srv_str name)
@@ -72,11 +39,6 @@ static struct srv_s3_bucket *find_locked(struct srv_s3_buckets *buckets, struct 
     while (at != NULL && !same(name_of(at), name))
         at = at->next;
     return at;
-}
-
-static bool is_seen(const struct srv_s3_bucket *bucket)
-{
-    return bucket != NULL && (bucket->state == LIVE || bucket->state == CLOSING);
 }
 
 static enum srv_s3_etag etag_rule(const struct srv_s3_buckets *buckets, struct srv_str name)
@@ -89,8 +51,10 @@ static enum srv_s3_etag etag_rule(const struct srv_s3_buckets *buckets, struct s
     return buckets->etag;
 }
 
+/* Takes `facts` unless it returns NULL. */
 static struct srv_s3_bucket *insert_locked(struct srv_s3_buckets *buckets, struct srv_str name,
-                                           enum bucket_state state, int64_t created_ms)
+                                           enum srv_s3_bucket_state state, int64_t created_ms,
+                                           struct srv_s3_facts *facts)
 {
     struct srv_s3_bucket *bucket = calloc(1, sizeof *bucket);
     struct srv_s3_bucket **chain = &buckets->chains[chain_of(name)];
@@ -100,7 +64,9 @@ static struct srv_s3_bucket *insert_locked(struct srv_s3_buckets *buckets, struc
     bucket->state = state;
     atomic_init(&bucket->refs, 1);
     pthread_mutex_init(&bucket->key_lock, NULL);
-    bucket->was_empty = state == CREATING;
+    pthread_mutex_init(&bucket->change_lock, NULL);
+    bucket->facts = facts;
+    bucket->was_empty = state == SRV_S3_BUCKET_CREATING;
     bucket->etag = etag_rule(buckets, name);
     bucket->created_ms = created_ms;
     bucket->name_len = name.len;
@@ -117,6 +83,8 @@ static void unref(struct srv_s3_bucket *bucket)
      */
     if (atomic_fetch_sub_explicit(&bucket->refs, 1, memory_order_acq_rel) == 1) {
         pthread_mutex_destroy(&bucket->key_lock);
+        pthread_mutex_destroy(&bucket->change_lock);
+        srv_s3_facts_release(bucket->facts);
         free(bucket);
     }
 }
@@ -128,61 +96,39 @@ static void remove_locked(struct srv_s3_buckets *buckets, struct srv_s3_bucket *
     while (*at != bucket)
         at = &(*at)->next;
     *at = bucket->next;
-    bucket->state = GONE;
+    bucket->state = SRV_S3_BUCKET_GONE;
     buckets->n--;
     unref(bucket);
 }
 
-/* ---- Documents ---- */
-
-static struct gyre_key doc_key(struct srv_str name)
-{
-    struct iovec parts[2] = {{(void *)name.base, name.len}, {(void *)"", 0}};
-    struct gyre_key key;
-
-    SRV_CHECK(gyre_key_of_parts(GYRE_DOMAIN_S3, parts, 2, &key) == GYRE_OK);
-    return key;
-}
-
-static gyre_err put_doc(struct srv_s3_buckets *buckets, struct srv_str name, int64_t created_ms)
-{
-    uint8_t meta[DOC_MAX];
-    uint64_t created = htole64((uint64_t)created_ms);
-    struct gyre_key key = doc_key(name);
-    struct gyre_put_options options;
-
-    memcpy(meta, doc_magic, sizeof doc_magic);
-    memcpy(meta + DOC_CREATED_OFF, &created, sizeof created);
-    memcpy(meta + DOC_NAME_OFF, name.base, name.len);
-    gyre_put_options_init(&options);
-    options.pool = GYRE_POOL_META;
-    options.flags = GYRE_PUT_SYNC;
-    options.created = (uint32_t)(created_ms / 1000);
-    options.meta = meta;
-    options.meta_len = DOC_NAME_OFF + name.len;
-    return gyre_put(buckets->store, &key, &options, NULL, 0, NULL);
-}
+/* ---- Loading ---- */
 
 struct load {
     struct srv_s3_buckets *buckets;
     gyre_err err;
 };
 
+/* A bucket whose facts cannot be read keeps its objects, but belongs to nobody until somebody with
+ * rights in it says otherwise. */
 static bool load_one(void *data, const struct gyre_handle *handle)
 {
     struct load *load = data;
-    size_t len;
-    const uint8_t *meta = gyre_handle_meta(handle, &len);
-    uint64_t created;
+    struct srv_s3_facts *facts;
+    struct srv_str name;
+    int64_t created_ms;
 
-    if (len <= DOC_NAME_OFF || len > DOC_MAX || memcmp(meta, doc_magic, sizeof doc_magic) != 0)
+    gyre_err err = srv_s3_bucket_doc_read(handle, &name, &created_ms, &facts);
+    if (err == GYRE_NOT_FOUND || find_locked(load->buckets, name) != NULL) {
+        srv_s3_facts_release(facts);
         return true;
-    struct srv_str name = {(const char *)meta + DOC_NAME_OFF, len - DOC_NAME_OFF};
-    memcpy(&created, meta + DOC_CREATED_OFF, sizeof created);
-    if (!srv_s3_bucket_valid(name) || find_locked(load->buckets, name) != NULL)
-        return true;
-    if (insert_locked(load->buckets, name, LIVE, (int64_t)le64toh(created)) == NULL)
+    }
+    if (facts == NULL)
+        facts = srv_s3_facts_create(NULL, 0);
+    if (facts == NULL ||
+        insert_locked(load->buckets, name, SRV_S3_BUCKET_LIVE, created_ms, facts) == NULL) {
+        srv_s3_facts_release(facts);
         load->err = GYRE_NO_MEMORY;
+    }
     return load->err == GYRE_OK;
 }
 
@@ -204,7 +150,7 @@ static bool copy_rules(struct srv_s3_buckets *buckets, const struct srv_s3_confi
     return buckets->rules != NULL;
 }
 
-gyre_err srv_s3_buckets_create(const struct srv_s3_config *config,
+gyre_err srv_s3_buckets_create(const struct srv_s3_config *config, struct srv_names *names,
                                struct srv_s3_buckets **buckets_out)
 {
     struct srv_s3_buckets *buckets = calloc(1, sizeof *buckets);
@@ -214,6 +160,7 @@ gyre_err srv_s3_buckets_create(const struct srv_s3_config *config,
         return GYRE_NO_MEMORY;
     pthread_rwlock_init(&buckets->lock, NULL);
     buckets->store = config->store;
+    buckets->names = names;
     buckets->etag = config->etag;
     struct load load = {buckets, copy_rules(buckets, config) ? GYRE_OK : GYRE_NO_MEMORY};
     gyre_err err = load.err;
@@ -232,7 +179,7 @@ void srv_s3_buckets_destroy(struct srv_s3_buckets *buckets)
 {
     if (buckets == NULL)
         return;
-    for (size_t i = 0; i < N_CHAINS; i++) {
+    for (size_t i = 0; i < SRV_S3_CHAINS; i++) {
         while (buckets->chains[i] != NULL)
             remove_locked(buckets, buckets->chains[i]);
     }
@@ -248,7 +195,7 @@ void srv_s3_buckets_destroy(struct srv_s3_buckets *buckets)
 bool srv_s3_bucket_exists(struct srv_s3_buckets *buckets, struct srv_str name)
 {
     pthread_rwlock_rdlock(&buckets->lock);
-    bool exists = is_seen(find_locked(buckets, name));
+    bool exists = srv_s3_bucket_is_seen(find_locked(buckets, name));
     pthread_rwlock_unlock(&buckets->lock);
     return exists;
 }
@@ -257,7 +204,7 @@ struct srv_s3_bucket *srv_s3_bucket_acquire(struct srv_s3_buckets *buckets, stru
 {
     pthread_rwlock_rdlock(&buckets->lock);
     struct srv_s3_bucket *bucket = find_locked(buckets, name);
-    if (!is_seen(bucket))
+    if (!srv_s3_bucket_is_seen(bucket))
         bucket = NULL;
     else
         atomic_fetch_add_explicit(&bucket->refs, 1, memory_order_relaxed);
@@ -281,10 +228,11 @@ enum srv_s3_code srv_s3_bucket_enter(struct srv_s3_buckets *buckets, struct srv_
     enum srv_s3_code code = SRV_S3_NONE;
 
     pthread_rwlock_rdlock(&buckets->lock);
-    if (bucket->state == LIVE)
+    if (bucket->state == SRV_S3_BUCKET_LIVE)
         atomic_fetch_add_explicit(&bucket->committing, 1, memory_order_relaxed);
     else
-        code = bucket->state == GONE ? SRV_S3_NO_SUCH_BUCKET : SRV_S3_OPERATION_ABORTED;
+        code =
+            bucket->state == SRV_S3_BUCKET_GONE ? SRV_S3_NO_SUCH_BUCKET : SRV_S3_OPERATION_ABORTED;
     pthread_rwlock_unlock(&buckets->lock);
     return code;
 }
@@ -301,13 +249,58 @@ void srv_s3_bucket_leave(struct srv_s3_bucket *bucket, const struct gyre_key *co
     atomic_fetch_sub_explicit(&bucket->committing, 1, memory_order_release);
 }
 
+/* ---- Facts ---- */
+
+struct srv_s3_facts *srv_s3_bucket_facts(struct srv_s3_buckets *buckets,
+                                         struct srv_s3_bucket *bucket)
+{
+    pthread_rwlock_rdlock(&buckets->lock);
+    struct srv_s3_facts *facts = srv_s3_facts_acquire(bucket->facts);
+    pthread_rwlock_unlock(&buckets->lock);
+    return facts;
+}
+
+static enum srv_s3_code store_facts(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket,
+                                    struct srv_s3_facts *facts)
+{
+    enum srv_s3_code code = srv_s3_bucket_enter(buckets, bucket);
+
+    if (code != SRV_S3_NONE)
+        return code;
+    gyre_err err =
+        srv_s3_bucket_doc_put(buckets->store, name_of(bucket), bucket->created_ms, facts);
+    if (err == GYRE_OK) {
+        pthread_rwlock_wrlock(&buckets->lock);
+        srv_s3_facts_release(bucket->facts);
+        bucket->facts = srv_s3_facts_acquire(facts);
+        pthread_rwlock_unlock(&buckets->lock);
+    }
+    srv_s3_bucket_leave(bucket, NULL);
+    return srv_s3_code_of(err);
+}
+
+enum srv_s3_code srv_s3_bucket_change(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket,
+                                      enum srv_s3_fact fact, struct srv_str value)
+{
+    pthread_mutex_lock(&bucket->change_lock);
+    struct srv_s3_facts *facts = srv_s3_bucket_facts(buckets, bucket);
+    struct srv_s3_facts *changed = srv_s3_facts_with(facts, fact, value);
+    enum srv_s3_code code = SRV_S3_SLOW_DOWN;
+    if (changed != NULL)
+        code = store_facts(buckets, bucket, changed);
+    srv_s3_facts_release(changed);
+    srv_s3_facts_release(facts);
+    pthread_mutex_unlock(&bucket->change_lock);
+    return code;
+}
+
 /* ---- Making and removing buckets ---- */
 
 static void set_state(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket,
-                      enum bucket_state state)
+                      enum srv_s3_bucket_state state)
 {
     pthread_rwlock_wrlock(&buckets->lock);
-    if (state == GONE)
+    if (state == SRV_S3_BUCKET_GONE)
         remove_locked(buckets, bucket);
     else
         bucket->state = state;
@@ -315,7 +308,8 @@ static void set_state(struct srv_s3_buckets *buckets, struct srv_s3_bucket *buck
 }
 
 static enum srv_s3_code begin_make(struct srv_s3_buckets *buckets, struct srv_str name,
-                                   int64_t now_ms, struct srv_s3_bucket **bucket_out)
+                                   int64_t now_ms, struct srv_s3_facts *facts,
+                                   struct srv_s3_bucket **bucket_out)
 {
     enum srv_s3_code code = SRV_S3_NONE;
 
@@ -323,27 +317,32 @@ static enum srv_s3_code begin_make(struct srv_s3_buckets *buckets, struct srv_st
     pthread_rwlock_wrlock(&buckets->lock);
     struct srv_s3_bucket *found = find_locked(buckets, name);
     if (found != NULL)
-        code = found->state == LIVE ? SRV_S3_BUCKET_ALREADY_OWNED : SRV_S3_OPERATION_ABORTED;
+        code = found->state == SRV_S3_BUCKET_LIVE ? SRV_S3_BUCKET_ALREADY_OWNED
+                                                  : SRV_S3_OPERATION_ABORTED;
     else if (buckets->n >= SRV_S3_BUCKETS_MAX)
         code = SRV_S3_TOO_MANY_BUCKETS;
-    else if ((*bucket_out = insert_locked(buckets, name, CREATING, now_ms)) == NULL)
+    else if ((*bucket_out = insert_locked(buckets, name, SRV_S3_BUCKET_CREATING, now_ms, facts)) ==
+             NULL)
         code = SRV_S3_SLOW_DOWN;
+    else
+        srv_s3_facts_acquire(facts);
     pthread_rwlock_unlock(&buckets->lock);
     return code;
 }
 
-enum srv_s3_code srv_s3_buckets_make(struct srv_s3_buckets *buckets, struct srv_str name)
+enum srv_s3_code srv_s3_buckets_make(struct srv_s3_buckets *buckets, struct srv_str name,
+                                     struct srv_s3_facts *facts)
 {
     struct srv_s3_bucket *bucket;
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
     int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-    enum srv_s3_code code = begin_make(buckets, name, now_ms, &bucket);
+    enum srv_s3_code code = begin_make(buckets, name, now_ms, facts, &bucket);
     if (code != SRV_S3_NONE)
         return code;
-    gyre_err err = put_doc(buckets, name, now_ms);
-    set_state(buckets, bucket, err == GYRE_OK ? LIVE : GONE);
+    gyre_err err = srv_s3_bucket_doc_put(buckets->store, name, now_ms, facts);
+    set_state(buckets, bucket, err == GYRE_OK ? SRV_S3_BUCKET_LIVE : SRV_S3_BUCKET_GONE);
     return srv_s3_code_of(err);
 }
 
@@ -357,12 +356,12 @@ static enum srv_s3_code begin_remove(struct srv_s3_buckets *buckets, struct srv_
     struct srv_s3_bucket *bucket = find_locked(buckets, name);
     if (bucket == NULL)
         code = SRV_S3_NO_SUCH_BUCKET;
-    else if (bucket->state != LIVE)
+    else if (bucket->state != SRV_S3_BUCKET_LIVE)
         code = SRV_S3_OPERATION_ABORTED;
     else if (atomic_load_explicit(&bucket->committing, memory_order_acquire) > 0)
         code = SRV_S3_BUCKET_NOT_EMPTY;
     else
-        bucket->state = CLOSING;
+        bucket->state = SRV_S3_BUCKET_CLOSING;
     pthread_rwlock_unlock(&buckets->lock);
     *bucket_out = code == SRV_S3_NONE ? bucket : NULL;
     return code;
@@ -384,7 +383,29 @@ static bool search_one(void *data, const struct gyre_handle *handle)
     return !search->found;
 }
 
-/* Whether a bucket that is CLOSING holds an object; the cheap answers come first. */
+/* Asks the index, which by then was told of all that was stored in a bucket nobody is in any more.
+ * False if it cannot tell. */
+static bool ask_index(struct srv_s3_buckets *buckets, struct srv_str name, uint32_t now,
+                      bool *holds_out)
+{
+    struct srv_names_scan scan;
+    struct srv_name_row row;
+
+    *holds_out = false;
+    if (!srv_names_lists(buckets->names, name))
+        return false;
+    srv_names_settle(buckets->names);
+    if (srv_names_scan_begin(buckets->names, name, now, SIZE_MAX, &scan) != SRV_NAMES_FOUND)
+        return false;
+    enum srv_names_found found = srv_names_scan_seek(&scan, (struct srv_str){"", 0}, false);
+    if (found == SRV_NAMES_FOUND)
+        found = srv_names_scan_next(&scan, &row);
+    srv_names_scan_end(&scan);
+    *holds_out = found == SRV_NAMES_FOUND;
+    return found == SRV_NAMES_FOUND || found == SRV_NAMES_END;
+}
+
+/* Whether a bucket that is SRV_S3_BUCKET_CLOSING holds an object; the cheap answers come first. */
 static gyre_err holds_objects(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket,
                               bool *holds_out)
 {
@@ -400,6 +421,8 @@ static gyre_err holds_objects(struct srv_s3_buckets *buckets, struct srv_s3_buck
         *holds_out = true;
         return GYRE_OK;
     }
+    if (ask_index(buckets, name_of(bucket), now, holds_out))
+        return GYRE_OK;
     struct search search = {name_of(bucket), false};
     gyre_err err = gyre_each(buckets->store, GYRE_POOL_MAIN, search_one, &search);
     *holds_out = search.found;
@@ -416,65 +439,10 @@ enum srv_s3_code srv_s3_buckets_remove(struct srv_s3_buckets *buckets, struct sr
         return code;
     gyre_err err = holds_objects(buckets, bucket, &holds);
     if (err == GYRE_OK && !holds) {
-        struct gyre_key key = doc_key(name);
-        err = gyre_delete(buckets->store, &key, GYRE_ALWAYS, 0, GYRE_PUT_SYNC);
+        err = srv_s3_bucket_doc_delete(buckets->store, name);
         if (err == GYRE_NOT_FOUND)
             err = GYRE_OK; /* the document was damaged and dropped: no bucket comes back from it */
     }
-    set_state(buckets, bucket, err == GYRE_OK && !holds ? GONE : LIVE);
+    set_state(buckets, bucket, err == GYRE_OK && !holds ? SRV_S3_BUCKET_GONE : SRV_S3_BUCKET_LIVE);
     return holds ? SRV_S3_BUCKET_NOT_EMPTY : srv_s3_code_of(err);
-}
-
-/* ---- Listing ---- */
-
-struct row {
-    size_t name_len;
-    int64_t created_ms;
-    char name[SRV_S3_BUCKET_MAX];
-};
-
-static int by_name(const void *a, const void *b)
-{
-    const struct row *x = a, *y = b;
-    size_t len = x->name_len < y->name_len ? x->name_len : y->name_len;
-    int order = memcmp(x->name, y->name, len);
-
-    return order != 0 ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
-}
-
-/* A copy of what is there, so that the lock is not held while the list is sorted and written. */
-static struct row *copy_rows(struct srv_s3_buckets *buckets, size_t *n_out)
-{
-    size_t n = 0;
-
-    pthread_rwlock_rdlock(&buckets->lock);
-    struct row *rows = malloc((buckets->n + 1) * sizeof *rows);
-    for (size_t i = 0; rows != NULL && i < N_CHAINS; i++) {
-        for (struct srv_s3_bucket *at = buckets->chains[i]; at != NULL; at = at->next) {
-            if (!is_seen(at))
-                continue;
-            rows[n].name_len = at->name_len;
-            rows[n].created_ms = at->created_ms;
-            memcpy(rows[n++].name, at->name, at->name_len);
-        }
-    }
-    pthread_rwlock_unlock(&buckets->lock);
-    *n_out = n;
-    return rows;
-}
-
-bool srv_s3_buckets_each(struct srv_s3_buckets *buckets,
-                         void (*visit)(void *data, struct srv_str name, int64_t created_ms),
-                         void *data)
-{
-    size_t n;
-    struct row *rows = copy_rows(buckets, &n);
-
-    if (rows == NULL)
-        return false;
-    qsort(rows, n, sizeof *rows, by_name);
-    for (size_t i = 0; i < n; i++)
-        visit(data, (struct srv_str){rows[i].name, rows[i].name_len}, rows[i].created_ms);
-    free(rows);
-    return true;
 }

@@ -8,10 +8,6 @@
  * LIVE alone allows, and CLOSING begins only while nobody is in between: therefore no commit can
  * slip past the search for objects that goes before a removal.
  *
- * Document: key of GYRE_DOMAIN_S3 with the parts `name` and nothing, where an object has a key of
- * at least one byte; no body; metadata little-endian: "GBK1", u32 zero, u64 creation in Unix
- * milliseconds, then the name. Documents of the pool that begin otherwise are somebody else's.
- *
  * Owns:    the table, until every acquired bucket was released.
  * Threads: any.
  * Blocks:  create and remove (they wait for the disk; remove may read the whole directory); load.
@@ -21,15 +17,19 @@
 #pragma once
 
 #include "server/s3/error.h"
+#include "server/s3/facts.h"
 #include "server/s3/s3.h"
 
+struct srv_names;
 struct srv_s3_bucket;
 struct srv_s3_buckets;
 
 enum { SRV_S3_BUCKETS_MAX = 10000 }; /* more are refused with TooManyBuckets */
 
-/* Reads the bucket documents of config->store. NO_MEMORY, and what gyre_each_meta gives. */
+/* Reads the bucket documents of config->store; `names` is lent. NO_MEMORY, and what gyre_each_meta
+ * gives. */
 GYRE_MUST_USE gyre_err srv_s3_buckets_create(const struct srv_s3_config *config,
+                                             struct srv_names *names,
                                              struct srv_s3_buckets **buckets_out);
 /* NULL is allowed. */
 void srv_s3_buckets_destroy(struct srv_s3_buckets *buckets);
@@ -50,15 +50,27 @@ enum srv_s3_code srv_s3_bucket_enter(struct srv_s3_buckets *buckets, struct srv_
 /* Ends it; `committed` is the key of the object that is there now, NULL if none was stored. */
 void srv_s3_bucket_leave(struct srv_s3_bucket *bucket, const struct gyre_key *committed);
 
+/* The bucket's facts, to be released. */
+struct srv_s3_facts *srv_s3_bucket_facts(struct srv_s3_buckets *buckets,
+                                         struct srv_s3_bucket *bucket);
+
+/* Changes one fact so that it survives a power loss; base NULL: it is no longer known. NONE;
+ * NO_SUCH_BUCKET and OPERATION_ABORTED as enter; SLOW_DOWN; what the store answers. Blocks. */
+enum srv_s3_code srv_s3_bucket_change(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket,
+                                      enum srv_s3_fact fact, struct srv_str value);
+
 /* Makes a bucket that survives a power loss. NONE; BUCKET_ALREADY_OWNED: there is one;
  * OPERATION_ABORTED: it is being made or removed; TOO_MANY_BUCKETS; what the store answers. */
-enum srv_s3_code srv_s3_buckets_make(struct srv_s3_buckets *buckets, struct srv_str name);
+enum srv_s3_code srv_s3_buckets_make(struct srv_s3_buckets *buckets, struct srv_str name,
+                                     struct srv_s3_facts *facts);
 
 /* Removes an empty bucket for good. NONE; NO_SUCH_BUCKET; BUCKET_NOT_EMPTY, also while an object is
  * being committed; OPERATION_ABORTED: it is being made or removed; what the store answers. */
 enum srv_s3_code srv_s3_buckets_remove(struct srv_s3_buckets *buckets, struct srv_str name);
 
-/* Calls `visit` for the buckets that exist, in the order of their names. False without memory. */
+/* Calls `visit` for the buckets that exist, in the order of their names; the owner has a NULL base
+ * if there is none. False without memory. */
 bool srv_s3_buckets_each(struct srv_s3_buckets *buckets,
-                         void (*visit)(void *data, struct srv_str name, int64_t created_ms),
+                         void (*visit)(void *data, struct srv_str name, struct srv_str owner,
+                                       int64_t created_ms),
                          void *data);

@@ -17,6 +17,7 @@ void srv_s3_call_copy(const struct srv_s3_call *call, struct srv_s3_call *call_o
     call_out->s3 = call->s3;
     call_out->ex = call->ex;
     call_out->req = call->req;
+    call_out->who = call->who;
     srv_s3_route_copy(&call->route, &call_out->route);
 }
 
@@ -49,6 +50,21 @@ void srv_s3_answer_empty(const struct srv_s3_call *call, int status, const struc
 {
     struct srv_response res = {status, head->fields, head->n, content_length};
     srv_respond(call->ex, &res, NULL);
+}
+
+void srv_s3_answer_xml(const struct srv_s3_call *call, struct srv_s3_head *head,
+                       struct srv_xml *xml)
+{
+    struct srv_str document = srv_xml_view(xml);
+
+    if (document.base == NULL) {
+        srv_s3_fail(call, SRV_S3_SLOW_DOWN, NULL);
+    } else {
+        srv_s3_head_add(head, "Content-Type", srv_s3_str("application/xml"));
+        struct srv_response res = {200, head->fields, head->n, document.len};
+        srv_respond_bytes(call->ex, &res, document.base, document.len);
+    }
+    srv_xml_fini(xml);
 }
 
 void srv_s3_fail(const struct srv_s3_call *call, enum srv_s3_code code, const char *message)

@@ -8,23 +8,34 @@
  */
 #pragma once
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "server/check.h"
 #include "server/s3/error.h"
 #include "server/s3/meta.h"
 #include "server/s3/route.h"
+#include "server/s3/who.h"
 
 #include "api/gyre.h"
 
+struct srv_names;
 struct srv_pool;
+struct srv_xml;
 struct srv_s3_buckets;
 
 enum { SRV_S3_REGION_MAX = 64, SRV_S3_HOST_ID_LEN = 32 };
 
-/* What all requests of a role share; const after srv_s3_create. */
+/* What all requests of a role share. [c] const after srv_s3_create  [w] under access_lock  [a]
+ * atomic */
 struct srv_s3 {
-    struct gyre_store *store;
-    struct srv_pool *pool;
-    struct srv_s3_buckets *buckets;
+    struct gyre_store *store;           /* [c] */
+    struct srv_pool *pool;              /* [c] */
+    struct srv_s3_buckets *buckets;     /* [c] has its own lock */
+    struct srv_names *names;            /* [c] the index of names; any thread */
+    _Atomic bool is_open;               /* [a] as access->is_open: most stores have no users */
+    pthread_rwlock_t access_lock;       /* held while a request is looked at */
+    const struct srv_s3_access *access; /* [w] never NULL */
     char region[SRV_S3_REGION_MAX];
     char host_id[SRV_S3_HOST_ID_LEN + 1]; /* x-amz-id-2: which process answered */
 };
@@ -33,6 +44,7 @@ struct srv_s3_call {
     struct srv_s3 *s3;
     struct srv_exchange *ex;
     const struct srv_request *req;
+    struct srv_s3_who who;
     struct srv_s3_route route; /* must not be moved */
 };
 
@@ -50,6 +62,12 @@ struct gyre_key srv_s3_object_key(const struct srv_s3_call *call);
 static inline struct srv_str srv_s3_str(const char *text)
 {
     return (struct srv_str){text, __builtin_strlen(text)};
+}
+
+/* The owner that is shown of what was stored without users. */
+static inline struct srv_str srv_s3_owner_or_default(struct srv_str owner)
+{
+    return owner.base != NULL ? owner : srv_s3_str("gyre");
 }
 
 enum { SRV_S3_HEAD_FIELDS_MAX = SRV_S3_META_USER_MAX + 24 };
@@ -75,6 +93,13 @@ static inline void srv_s3_head_add(struct srv_s3_head *head, const char *name, s
  * below. */
 void srv_s3_answer_empty(const struct srv_s3_call *call, int status, const struct srv_s3_head *head,
                          uint64_t content_length);
+
+#define SRV_S3_XMLNS " xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\""
+
+/* Answers with a document, which is finished with, whatever its state: without memory the answer is
+ * SlowDown. */
+void srv_s3_answer_xml(const struct srv_s3_call *call, struct srv_s3_head *head,
+                       struct srv_xml *xml);
 
 /* Answers with an error of the table; `message` NULL takes the table's. */
 void srv_s3_fail(const struct srv_s3_call *call, enum srv_s3_code code, const char *message);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "server/chars.h"
 #include "server/s3/base64.h"
 
 struct checksum_row {
@@ -71,6 +72,7 @@ static enum srv_digest_fault plan_checksum(const struct srv_request *req,
             return SRV_DIGEST_CHECKSUM_UNKNOWN;
         if (!srv_base64_decode(field->value, plan->value, rows[plan->checksum].size))
             return SRV_DIGEST_BAD_CHECKSUM;
+        plan->has_value = true;
     }
     if (plan->checksum == SRV_CHECKSUM_NONE &&
         srv_request_field(req, "x-amz-sdk-checksum-algorithm", NULL) != NULL)
@@ -85,13 +87,27 @@ static enum srv_digest_fault plan_payload(const struct srv_request *req,
 
     if (value == NULL || equals(*value, "UNSIGNED-PAYLOAD"))
         return SRV_DIGEST_FINE;
-    if (begins(*value, "STREAMING-"))
-        return SRV_DIGEST_STREAMING;
     plan->has_payload = srv_hex_decode(*value, plan->payload, sizeof plan->payload);
     return plan->has_payload ? SRV_DIGEST_FINE : SRV_DIGEST_BAD_PAYLOAD_HASH;
 }
 
-enum srv_digest_fault srv_digest_plan(const struct srv_request *req, bool wants_md5,
+/* x-amz-trailer: the name of a checksum's field. */
+static enum srv_digest_fault plan_trailer(const struct srv_str *trailer,
+                                          struct srv_digest_plan *plan)
+{
+    if (plan->checksum != SRV_CHECKSUM_NONE)
+        return SRV_DIGEST_TRAILER_AND_VALUE;
+    struct srv_str name = *trailer;
+    char lower[64];
+    if (name.len > sizeof lower)
+        return SRV_DIGEST_TRAILER_UNKNOWN;
+    srv_lower(lower, name.base, name.len);
+    plan->checksum = checksum_of_field((struct srv_str){lower, name.len});
+    plan->is_trailing = true;
+    return plan->checksum != SRV_CHECKSUM_NONE ? SRV_DIGEST_FINE : SRV_DIGEST_TRAILER_UNKNOWN;
+}
+
+enum srv_digest_fault srv_digest_plan(const struct srv_request *req, bool wants_md5, bool is_framed,
                                       struct srv_digest_plan *plan_out)
 {
     size_t n_md5;
@@ -103,12 +119,15 @@ enum srv_digest_fault srv_digest_plan(const struct srv_request *req, bool wants_
             return SRV_DIGEST_BAD_MD5;
         plan_out->has_md5 = true;
     }
-    enum srv_digest_fault fault = plan_payload(req, plan_out);
+    enum srv_digest_fault fault = is_framed ? SRV_DIGEST_FINE : plan_payload(req, plan_out);
     if (fault != SRV_DIGEST_FINE)
         return fault;
-    if (srv_request_field(req, "x-amz-trailer", NULL) != NULL)
-        return SRV_DIGEST_STREAMING;
-    return plan_checksum(req, plan_out);
+    const struct srv_str *trailer = srv_request_field(req, "x-amz-trailer", NULL);
+    fault = plan_checksum(req, plan_out);
+    /* An algorithm that is named without a value has its value in the trailer. */
+    if (trailer != NULL && (fault == SRV_DIGEST_FINE || fault == SRV_DIGEST_CHECKSUM_MISSING))
+        fault = is_framed ? plan_trailer(trailer, plan_out) : SRV_DIGEST_TRAILER_UNKNOWN;
+    return fault;
 }
 
 static bool start(EVP_MD_CTX **ctx, const EVP_MD *type)
@@ -184,7 +203,7 @@ enum srv_digest_fault srv_digest_finish(struct srv_digest *digest, uint8_t md5_o
 {
     const struct srv_digest_plan *plan = &digest->plan;
     size_t size = rows[plan->checksum].size;
-    uint8_t sha256[32], value[SRV_CHECKSUM_BYTES_MAX];
+    uint8_t sha256[32], *value = digest->value;
     bool ok = true;
 
     memset(md5_out, 0, 16);
@@ -205,7 +224,30 @@ enum srv_digest_fault srv_digest_finish(struct srv_digest *digest, uint8_t md5_o
         return SRV_DIGEST_MD5_DIFFERS;
     if (plan->has_payload && memcmp(sha256, plan->payload, sizeof sha256) != 0)
         return SRV_DIGEST_PAYLOAD_DIFFERS;
-    if (memcmp(value, plan->value, size) != 0)
+    if (plan->has_value && memcmp(value, plan->value, size) != 0)
         return SRV_DIGEST_CHECKSUM_DIFFERS;
     return SRV_DIGEST_FINE;
+}
+
+bool srv_digest_set_value(struct srv_digest *digest, struct srv_str text)
+{
+    struct srv_digest_plan *plan = &digest->plan;
+
+    plan->has_value = srv_base64_decode(text, plan->value, rows[plan->checksum].size);
+    return plan->has_value;
+}
+
+bool srv_checksum_of_bytes(enum srv_checksum checksum, const void *bytes, size_t len,
+                           uint8_t value_out[SRV_CHECKSUM_BYTES_MAX])
+{
+    const struct srv_digest_plan plan = {.checksum = checksum};
+    struct srv_digest digest;
+    uint8_t md5[16];
+
+    bool ok = srv_digest_init(&digest, &plan) == SRV_DIGEST_FINE &&
+              srv_digest_update(&digest, bytes, len) == SRV_DIGEST_FINE &&
+              srv_digest_finish(&digest, md5) == SRV_DIGEST_FINE;
+    memcpy(value_out, digest.value, SRV_CHECKSUM_BYTES_MAX);
+    srv_digest_fini(&digest);
+    return ok;
 }

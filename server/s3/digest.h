@@ -29,7 +29,9 @@ struct srv_digest_plan {
     bool wants_md5;             /* for the ETag */
     bool has_md5;               /* Content-MD5 was sent */
     bool has_payload;           /* x-amz-content-sha256 names a hash */
-    enum srv_checksum checksum; /* of x-amz-checksum-* */
+    enum srv_checksum checksum; /* to be computed */
+    bool has_value;             /* and compared with `value` */
+    bool is_trailing;           /* `value` comes in the body's trailer */
     uint8_t md5[16];
     uint8_t payload[32];
     uint8_t value[SRV_CHECKSUM_BYTES_MAX];
@@ -45,16 +47,18 @@ enum srv_digest_fault {
     SRV_DIGEST_MANY_CHECKSUMS,   /* more than one x-amz-checksum-* */
     SRV_DIGEST_CHECKSUM_MISSING, /* an algorithm is named, but no value sent */
     SRV_DIGEST_CHECKSUM_UNKNOWN, /* x-amz-checksum-* of an algorithm that cannot be computed here */
-    SRV_DIGEST_STREAMING,        /* the body is framed as aws-chunked */
-    SRV_DIGEST_MD5_DIFFERS,      /* from here on: found by srv_digest_finish */
+    SRV_DIGEST_TRAILER_AND_VALUE, /* x-amz-trailer besides x-amz-checksum-* */
+    SRV_DIGEST_TRAILER_UNKNOWN,   /* x-amz-trailer names something else than a checksum */
+    SRV_DIGEST_MD5_DIFFERS,       /* from here on: found by srv_digest_finish */
     SRV_DIGEST_PAYLOAD_DIFFERS,
     SRV_DIGEST_CHECKSUM_DIFFERS,
     SRV_DIGEST_NO_MEMORY,
 };
 
-/* Reads the request's wishes; `wants_md5` says whether the ETag needs it. One of the faults above
- * MD5_DIFFERS, or FINE. */
-enum srv_digest_fault srv_digest_plan(const struct srv_request *req, bool wants_md5,
+/* Reads the request's wishes; `wants_md5` says whether the ETag needs it, `is_framed` that the body
+ * is framed as aws-chunked, so that x-amz-content-sha256 is none of its hash and a trailer may
+ * follow. One of the faults above MD5_DIFFERS, or FINE. */
+enum srv_digest_fault srv_digest_plan(const struct srv_request *req, bool wants_md5, bool is_framed,
                                       struct srv_digest_plan *plan_out);
 
 /* "x-amz-checksum-crc32" and so on; NULL for NONE. Static. */
@@ -68,6 +72,7 @@ struct srv_digest {
     EVP_MD_CTX *sha256_; /* serves the payload hash and a SHA256 checksum at once */
     EVP_MD_CTX *sha1_;
     uint64_t crc_;
+    uint8_t value[SRV_CHECKSUM_BYTES_MAX]; /* of plan.checksum, once it is finished */
 };
 
 /* FINE or NO_MEMORY, with nothing held. */
@@ -79,6 +84,14 @@ void srv_digest_fini(struct srv_digest *digest);
 /* FINE or NO_MEMORY. */
 enum srv_digest_fault srv_digest_update(struct srv_digest *digest, const void *bytes, size_t len);
 
+/* Sets the value that a trailer brought. False when `text` is none of the plan's algorithm. */
+bool srv_digest_set_value(struct srv_digest *digest, struct srv_str text);
+
 /* Ends the computation and compares: FINE, one of ..._DIFFERS, or NO_MEMORY. *md5_out is set if the
  * plan wanted it. */
 enum srv_digest_fault srv_digest_finish(struct srv_digest *digest, uint8_t md5_out[16]);
+
+/* A checksum of bytes that are all there: the values of an upload's parts, say. False without
+ * memory. */
+bool srv_checksum_of_bytes(enum srv_checksum checksum, const void *bytes, size_t len,
+                           uint8_t value_out[SRV_CHECKSUM_BYTES_MAX]);

@@ -17,25 +17,36 @@ enum tag {
     TAG_CACHE_CONTROL = 9,
     TAG_EXPIRES = 10,
     TAG_USER = 11,
+    TAG_OWNER = 12,
+    TAG_ACL = 13,
+    TAG_TAGS = 14,
+    TAG_CHECKSUM = 15,
+    TAG_PART_SUMS = 16,
+    TAG_STORAGE_CLASS = 17,
+    TAG_REDIRECT = 18,
+    TAG_COUNT
 };
 
-/* Where each plain string lives. */
-static const struct {
-    enum tag tag;
-    size_t at;
-} strings[] = {
-    {TAG_ETAG, offsetof(struct srv_s3_meta, etag)},
-    {TAG_BUCKET, offsetof(struct srv_s3_meta, bucket)},
-    {TAG_KEY, offsetof(struct srv_s3_meta, key)},
-    {TAG_CONTENT_TYPE, offsetof(struct srv_s3_meta, content_type)},
-    {TAG_CONTENT_ENCODING, offsetof(struct srv_s3_meta, content_encoding)},
-    {TAG_CONTENT_DISPOSITION, offsetof(struct srv_s3_meta, content_disposition)},
-    {TAG_CONTENT_LANGUAGE, offsetof(struct srv_s3_meta, content_language)},
-    {TAG_CACHE_CONTROL, offsetof(struct srv_s3_meta, cache_control)},
-    {TAG_EXPIRES, offsetof(struct srv_s3_meta, expires)},
+/* Where each plain string lives; 0 for what is none. */
+#define AT(field) (1 + offsetof(struct srv_s3_meta, field))
+static const uint16_t place_of[TAG_COUNT] = {
+    [TAG_ETAG] = AT(etag),
+    [TAG_BUCKET] = AT(bucket),
+    [TAG_KEY] = AT(key),
+    [TAG_CONTENT_TYPE] = AT(content_type),
+    [TAG_CONTENT_ENCODING] = AT(content_encoding),
+    [TAG_CONTENT_DISPOSITION] = AT(content_disposition),
+    [TAG_CONTENT_LANGUAGE] = AT(content_language),
+    [TAG_CACHE_CONTROL] = AT(cache_control),
+    [TAG_EXPIRES] = AT(expires),
+    [TAG_OWNER] = AT(owner),
+    [TAG_ACL] = AT(acl),
+    [TAG_TAGS] = AT(tags),
+    [TAG_CHECKSUM] = AT(checksum),
+    [TAG_PART_SUMS] = AT(part_sums),
+    [TAG_STORAGE_CLASS] = AT(storage_class),
+    [TAG_REDIRECT] = AT(redirect),
 };
-
-enum { N_STRINGS = sizeof(strings) / sizeof(strings[0]) };
 
 /* What every record must fulfil, on its way in and out. */
 static bool is_valid(const struct srv_s3_meta *meta)
@@ -91,11 +102,13 @@ bool srv_s3_meta_encode(const struct srv_s3_meta *meta, uint8_t *bytes_out, size
     size_t limit = capacity < SRV_S3_META_RECORD_MAX ? capacity : SRV_S3_META_RECORD_MAX;
     struct out out = {bytes_out, limit, 0, false};
     put_bytes(&out, (const uint8_t[HEADER_LEN]){VERSION, 0}, HEADER_LEN);
-    for (size_t i = 0; i < N_STRINGS; i++) {
-        const struct srv_str *value = (const void *)((const char *)meta + strings[i].at);
+    for (unsigned tag = 0; tag < TAG_COUNT; tag++) {
+        if (place_of[tag] == 0)
+            continue;
+        const struct srv_str *value = (const void *)((const char *)meta + place_of[tag] - 1);
         if (value->base == NULL)
             continue;
-        put_header(&out, strings[i].tag, value->len);
+        put_header(&out, (enum tag)tag, value->len);
         put_bytes(&out, value->base, value->len);
     }
     uint8_t modified[8];
@@ -149,16 +162,13 @@ static bool take_item(struct srv_s3_meta *meta, unsigned tag, const uint8_t *byt
         return take_modified(meta, bytes, len);
     if (tag == TAG_USER)
         return take_user(meta, bytes, len);
-    for (size_t i = 0; i < N_STRINGS; i++) {
-        if (strings[i].tag != tag)
-            continue;
-        struct srv_str *value = (void *)((char *)meta + strings[i].at);
-        if (value->base != NULL)
-            return false;
-        *value = (struct srv_str){(const char *)bytes, len};
-        return true;
-    }
-    return tag >= TAG_OPTIONAL;
+    if (tag >= TAG_COUNT || place_of[tag] == 0)
+        return tag >= TAG_OPTIONAL;
+    struct srv_str *value = (void *)((char *)meta + place_of[tag] - 1);
+    if (value->base != NULL)
+        return false;
+    *value = (struct srv_str){(const char *)bytes, len};
+    return true;
 }
 
 bool srv_s3_meta_decode(const void *bytes, size_t len, struct srv_s3_meta *meta_out)

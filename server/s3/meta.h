@@ -6,7 +6,7 @@
  *
  * Format, integers little-endian: u8 version (1), u8 zero, then items of u8 tag, u16 length and
  * that many bytes, to the end. ETAG, MODIFIED (i64 milliseconds), BUCKET and KEY come exactly once;
- * the header values at most once; USER any number of times, with u8 name length, name, value. A tag
+ * the others at most once; USER any number of times, with u8 name length, name, value. A tag
  * from 0x80 on may be skipped by readers that do not know it, any other makes the record
  * unreadable.
  */
@@ -33,7 +33,14 @@ struct srv_s3_meta {
     struct srv_str content_disposition;
     struct srv_str content_language;
     struct srv_str cache_control;
-    struct srv_str expires; /* the header as sent */
+    struct srv_str expires;       /* the header as sent */
+    struct srv_str storage_class; /* if it is not STANDARD */
+    struct srv_str redirect;      /* x-amz-website-redirect-location */
+    struct srv_str owner;         /* the user who stored it */
+    struct srv_str acl;           /* as of server/s3/acl.h */
+    struct srv_str tags;          /* as of server/s3/tagset.h */
+    struct srv_str checksum;      /* as of server/s3/checksum.h */
+    struct srv_str part_sums;     /* the values of an upload's parts, one after the other */
     size_t n_user;
     struct srv_field user[SRV_S3_META_USER_MAX]; /* names lower-case, without "x-amz-meta-" */
 };

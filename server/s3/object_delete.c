@@ -4,7 +4,8 @@
 #include <time.h>
 
 #include "server/http_date.h"
-#include "server/s3/buckets.h"
+#include "server/s3/change.h"
+#include "server/s3/numbers.h"
 #include "server/s3/precondition.h"
 #include "server/s3/task.h"
 
@@ -19,6 +20,7 @@ struct deletion {
     int64_t modified_s;
     enum srv_s3_code code; /* the worker's answer */
     const char *condition;
+    bool is_changed; /* lists must show it */
 };
 
 static void fini(struct srv_s3_task *task)
@@ -44,6 +46,21 @@ static enum srv_s3_code check_state(struct deletion *deletion, const struct srv_
     return SRV_S3_PRECONDITION_FAILED;
 }
 
+/* Deletes under a condition and tells the index. */
+static gyre_err delete_object(struct deletion *deletion, enum gyre_condition condition,
+                              uint64_t serial)
+{
+    const struct srv_s3_call *call = &deletion->task.call;
+    struct srv_s3_change change;
+
+    srv_s3_change_begin_delete(&change, call->s3->names);
+    gyre_err err = gyre_delete(call->s3->store, &deletion->key, condition, serial, 0);
+    deletion->is_changed = err == GYRE_OK;
+    srv_s3_change_end(&change, call->route.bucket, call->route.key,
+                      err == GYRE_OK ? &deletion->key : NULL);
+    return err;
+}
+
 /* One try. False: the object was changed between the decision and the deletion. */
 static bool delete_if(struct deletion *deletion)
 {
@@ -61,17 +78,15 @@ static bool delete_if(struct deletion *deletion)
         deletion->code = check_state(deletion, &state);
     if (deletion->code != SRV_S3_NONE)
         return true;
-    err = gyre_delete(store, &deletion->key, GYRE_IF_SERIAL, state.serial, 0);
+    err = delete_object(deletion, GYRE_IF_SERIAL, state.serial);
     deletion->code = err == GYRE_NOT_FOUND ? SRV_S3_NONE : srv_s3_code_of(err);
     return err != GYRE_CHANGED;
 }
 
-static void work(struct srv_s3_task *task)
+static void delete_now(struct deletion *deletion)
 {
-    struct deletion *deletion = (struct deletion *)task;
-
     if (!is_conditional(deletion)) {
-        gyre_err err = gyre_delete(task->call.s3->store, &deletion->key, GYRE_ALWAYS, 0, 0);
+        gyre_err err = delete_object(deletion, GYRE_ALWAYS, 0);
         bool is_gone = err == GYRE_NOT_FOUND || err == GYRE_EXPIRED;
         deletion->code = is_gone ? SRV_S3_NONE : srv_s3_code_of(err);
         return;
@@ -81,6 +96,15 @@ static void work(struct srv_s3_task *task)
             return;
     }
     deletion->code = SRV_S3_CONDITIONAL_CONFLICT;
+}
+
+static void work(struct srv_s3_task *task)
+{
+    struct deletion *deletion = (struct deletion *)task;
+
+    delete_now(deletion);
+    if (deletion->is_changed)
+        srv_s3_task_await_lists(task);
 }
 
 static void on_worked(struct srv_s3_task *task)
@@ -98,20 +122,6 @@ static void on_worked(struct srv_s3_task *task)
     }
 }
 
-/* Plain digits; false for anything else and beyond 64 bits. */
-static bool parse_u64(struct srv_str text, uint64_t *value_out)
-{
-    uint64_t value = 0;
-
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.base[i] < '0' || text.base[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(text.base[i] - '0'), &value))
-            return false;
-    }
-    *value_out = value;
-    return text.len > 0;
-}
-
 static enum srv_s3_code read_conditions(struct deletion *deletion)
 {
     const struct srv_request *req = deletion->task.call.req;
@@ -121,7 +131,7 @@ static enum srv_s3_code read_conditions(struct deletion *deletion)
 
     deletion->has_size = size != NULL;
     deletion->has_modified = modified != NULL;
-    if (size != NULL && !parse_u64(*size, &deletion->size))
+    if (size != NULL && !srv_s3_parse_u64(*size, &deletion->size))
         return SRV_S3_INVALID_ARGUMENT;
     if (modified != NULL &&
         !srv_http_date_parse(*modified, srv_s3_now_s(&deletion->task.call), &deletion->modified_s))

@@ -8,9 +8,11 @@
 #include "server/conditional.h"
 #include "server/s3/buckets.h"
 #include "server/s3/object_head.h"
+#include "server/s3/override.h"
+#include "server/s3/part_of.h"
 #include "server/s3/source.h"
 #include "server/s3/task.h"
-#include "server/uri.h"
+#include "server/target.h"
 
 /* Which bytes of the body an answer carries. */
 struct selection {
@@ -37,6 +39,10 @@ static void answer_missing(const struct srv_s3_call *call)
 {
     struct srv_s3_head head;
 
+    if (!srv_s3_may_know(&call->who)) {
+        srv_s3_fail(call, SRV_S3_ACCESS_DENIED, NULL);
+        return;
+    }
     srv_s3_head_init(&head, call);
     if (call->req->method == SRV_HEAD)
         srv_s3_head_add(&head, "x-amz-delete-marker", srv_s3_str("false"));
@@ -126,16 +132,62 @@ static gyre_err send_body(const struct srv_s3_call *call, struct gyre_handle **h
     return GYRE_OK;
 }
 
+/* Whether the client asks for checksums; they are of the whole object or of a part, never of any
+ * other range. */
+static bool wants_checksum(const struct srv_request *req)
+{
+    const struct srv_str *mode = srv_request_field(req, "x-amz-checksum-mode", NULL);
+    return mode != NULL && srv_str_equal_nocase(*mode, srv_s3_str("ENABLED"));
+}
+
+/* Adds what only some requests ask for. */
+static void add_extras(const struct srv_s3_call *call, const struct srv_s3_meta *meta,
+                       const struct srv_s3_part *part, bool is_range,
+                       struct srv_s3_object_head *object)
+{
+    struct srv_s3_checksum checksum;
+
+    if (part->n_parts > 0 && part->is_asked) {
+        int len = snprintf(object->n_parts, sizeof object->n_parts, "%" PRIu32, part->n_parts);
+        srv_s3_head_add(&object->head, "x-amz-mp-parts-count",
+                        (struct srv_str){object->n_parts, (size_t)len});
+    }
+    if (is_range || !wants_checksum(call->req))
+        return;
+    if (part->n_parts > 0 && part->is_asked)
+        checksum = part->checksum;
+    else
+        (void)srv_s3_checksum_decode(meta->checksum, &checksum);
+    srv_s3_head_add_checksum(&object->head, &checksum, object->checksum);
+}
+
+/* The range that the request selects: a part, what Range says, or everything. */
+static struct srv_range select_range(const struct srv_str *range_field,
+                                     const struct srv_s3_part *part, uint64_t length)
+{
+    if (!part->is_asked || part->n_parts == 0)
+        return srv_range_decide(range_field, length);
+    if (part->length == 0)
+        return (struct srv_range){.kind = SRV_RANGE_WHOLE};
+    return (struct srv_range){SRV_RANGE_PART, part->offset, part->offset + part->length - 1};
+}
+
 /* Answers with what is stored. */
 static gyre_err answer_stored(const struct srv_s3_call *call, struct gyre_handle **handle,
                               const struct get *get, const struct srv_s3_meta *meta,
                               const struct srv_str *range_field, struct selection *selection_out)
 {
     uint64_t length = gyre_handle_info(*handle)->length;
-    struct srv_range range = srv_range_decide(range_field, length);
     struct srv_s3_object_head object;
+    struct srv_s3_part part;
 
     *selection_out = (struct selection){0, length};
+    enum srv_s3_code code = srv_s3_part_of(call->req, *handle, meta, &part);
+    if (code != SRV_S3_NONE) {
+        srv_s3_fail(call, code, NULL);
+        return GYRE_OK;
+    }
+    struct srv_range range = select_range(range_field, &part, length);
     if (range.kind == SRV_RANGE_UNSATISFIABLE) {
         answer_unsatisfiable(call, &range, length);
         return GYRE_OK;
@@ -145,7 +197,10 @@ static gyre_err answer_stored(const struct srv_s3_call *call, struct gyre_handle
     if (range.kind == SRV_RANGE_PART) {
         srv_s3_object_head_range(&object, &range, length);
         *selection_out = (struct selection){range.first, range.last - range.first + 1};
+    } else if (part.is_asked && part.n_parts > 0) {
+        *selection_out = (struct selection){0, 0};
     }
+    add_extras(call, meta, &part, range.kind == SRV_RANGE_PART && !part.is_asked, &object);
     struct srv_response res = {range.kind == SRV_RANGE_PART ? 206 : 200, object.head.fields,
                                object.head.n, selection_out->len};
     if (call->req->method != SRV_HEAD && selection_out->len > 0)
@@ -163,12 +218,24 @@ static gyre_err answer(const struct srv_s3_call *call, struct gyre_handle **hand
     const struct srv_str *range_field = NULL;
     const char *condition;
     struct srv_s3_object_head object;
+    char overrides[SRV_S3_OVERRIDE_BYTES];
     struct srv_s3_meta meta;
     size_t len;
 
     const void *bytes = gyre_handle_meta(*handle, &len);
     if (!srv_s3_meta_decode(bytes, len, &meta))
         return GYRE_NOT_FOUND; /* stored by another program: no S3 object */
+    if (!srv_s3_may_use(&call->who, meta.owner, meta.acl, SRV_S3_ACL_READ)) {
+        srv_s3_fail(call, SRV_S3_ACCESS_DENIED, NULL);
+        return GYRE_OK;
+    }
+    if (call->req->query.len > 0) {
+        enum srv_s3_code code = srv_s3_override(call->req->query, &meta, overrides);
+        if (code != SRV_S3_NONE) {
+            srv_s3_fail(call, code, NULL);
+            return GYRE_OK;
+        }
+    }
     struct srv_validators stored = {meta.etag, meta.modified_ms / 1000};
     switch (srv_conditional_decide(call->req, &stored, now_s, &condition)) {
     case SRV_VERDICT_NOT_MODIFIED:
@@ -269,27 +336,14 @@ static void go_on_later(const struct srv_s3_call *call, const struct gyre_key *k
     srv_s3_task_run(&get->task, read_selection, on_read);
 }
 
-/* Overriding response fields is for signed requests: anybody could make a link that serves an
- * object as a web page. */
-static bool overrides_response(struct srv_str query)
-{
-    static const char prefix[] = "response-";
-    struct srv_str name, value;
-
-    while (srv_query_next(&query, &name, &value)) {
-        if (name.len > sizeof prefix - 1 && memcmp(name.base, prefix, sizeof prefix - 1) == 0)
-            return true;
-    }
-    return false;
-}
-
 void srv_s3_object_get(const struct srv_s3_call *call)
 {
     struct gyre_handle *handle = NULL;
     struct selection selection;
     unsigned flags = GYRE_GET_NOWAIT;
 
-    if (overrides_response(call->req->query)) {
+    if (call->req->query.len > 0 && srv_s3_has_override(call->req->query) &&
+        !srv_s3_may_override(call)) {
         srv_s3_fail(call, SRV_S3_INVALID_REQUEST,
                     "Request specific response headers cannot be used for anonymous GET requests.");
         return;

@@ -1,8 +1,10 @@
 #include "server/s3/object_head.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "server/check.h"
+#include "server/s3/tagset.h"
 
 struct srv_str srv_s3_quote_etag(struct srv_str etag, char quoted[SRV_S3_ETAG_LEN_MAX + 2])
 {
@@ -11,6 +13,16 @@ struct srv_str srv_s3_quote_etag(struct srv_str etag, char quoted[SRV_S3_ETAG_LE
     memcpy(quoted + 1, etag.base, etag.len);
     quoted[etag.len + 1] = '"';
     return (struct srv_str){quoted, etag.len + 2};
+}
+
+void srv_s3_head_add_checksum(struct srv_s3_head *head, const struct srv_s3_checksum *checksum,
+                              char text[SRV_S3_CHECKSUM_TEXT_MAX])
+{
+    if (checksum->algorithm == SRV_CHECKSUM_NONE)
+        return;
+    struct srv_str value = srv_s3_checksum_text(checksum, text);
+    srv_s3_head_add(head, srv_checksum_field(checksum->algorithm), value);
+    srv_s3_head_add(head, "x-amz-checksum-type", srv_s3_str(srv_s3_checksum_type(checksum)));
 }
 
 static void add_if_set(struct srv_s3_head *head, const char *name, struct srv_str value)
@@ -59,6 +71,13 @@ void srv_s3_object_head_describe(struct srv_s3_object_head *object, const struct
     add_if_set(head, "Content-Encoding", meta->content_encoding);
     add_if_set(head, "Content-Disposition", meta->content_disposition);
     add_if_set(head, "Content-Language", meta->content_language);
+    add_if_set(head, "x-amz-storage-class", meta->storage_class);
+    add_if_set(head, "x-amz-website-redirect-location", meta->redirect);
+    if (meta->tags.len > 0) {
+        int len =
+            snprintf(object->n_tags, sizeof object->n_tags, "%zu", srv_s3_tags_count(meta->tags));
+        srv_s3_head_add(head, "x-amz-tagging-count", (struct srv_str){object->n_tags, (size_t)len});
+    }
     add_user(object, meta);
 }
 

@@ -8,6 +8,7 @@
 #include "server/http_date.h"
 #include "server/range.h"
 #include "server/s3/call.h"
+#include "server/s3/checksum.h"
 
 #define SRV_S3_USER_PREFIX "x-amz-meta-"
 
@@ -22,6 +23,9 @@ struct srv_s3_object_head {
     char etag[SRV_S3_ETAG_LEN_MAX + 2];
     char modified[SRV_HTTP_DATE_LEN + 1];
     char range[SRV_CONTENT_RANGE_MAX];
+    char checksum[SRV_S3_CHECKSUM_TEXT_MAX];
+    char n_tags[24];
+    char n_parts[24];
     char user_names[SRV_S3_USER_NAMES_MAX];
 };
 
@@ -35,6 +39,10 @@ void srv_s3_object_head_describe(struct srv_s3_object_head *object, const struct
 /* Adds Content-Range. */
 void srv_s3_object_head_range(struct srv_s3_object_head *object, const struct srv_range *range,
                               uint64_t length);
+
+/* Adds x-amz-checksum-... and its type, if there is a checksum; `text` is memory for the value. */
+void srv_s3_head_add_checksum(struct srv_s3_head *head, const struct srv_s3_checksum *checksum,
+                              char text[SRV_S3_CHECKSUM_TEXT_MAX]);
 
 /* Writes `etag` in quotes; the result lies in `quoted`. */
 struct srv_str srv_s3_quote_etag(struct srv_str etag, char quoted[SRV_S3_ETAG_LEN_MAX + 2]);

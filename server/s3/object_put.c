@@ -1,7 +1,6 @@
 #include "server/s3/object_put.h"
 
 #include "server/buf.h"
-#include "server/s3/base64.h"
 #include "server/s3/object_head.h"
 #include "server/s3/put_work.h"
 #include "server/s3/task.h"
@@ -38,24 +37,23 @@ static void refuse(struct put *put, enum srv_s3_code code, const char *message)
 static void answer_stored(struct put *put)
 {
     const struct srv_s3_put_work *work = &put->work;
-    enum srv_checksum checksum = work->plan.checksum;
-    char etag[SRV_S3_ETAG_LEN_MAX + 2], value[SRV_CHECKSUM_TEXT_MAX];
+    char etag[SRV_S3_ETAG_LEN_MAX + 2], value[SRV_S3_CHECKSUM_TEXT_MAX];
     struct srv_s3_head head;
 
     put->is_answered = true;
     srv_s3_head_init(&head, &put->task.call);
     srv_s3_head_add(&head, "ETag", srv_s3_quote_etag(srv_s3_str(work->etag), etag));
-    if (checksum != SRV_CHECKSUM_NONE) {
-        srv_base64_encode(work->plan.value, srv_checksum_size(checksum), value);
-        srv_s3_head_add(&head, srv_checksum_field(checksum), srv_s3_str(value));
-        srv_s3_head_add(&head, "x-amz-checksum-type", srv_s3_str("FULL_OBJECT"));
-    }
+    srv_s3_head_add_checksum(&head, &work->checksum, value);
     srv_s3_answer_empty(&put->task.call, 200, &head, 0);
 }
 
 static void work(struct srv_s3_task *task)
 {
-    srv_s3_put_work_run(&((struct put *)task)->work);
+    struct srv_s3_put_work *put_work = &((struct put *)task)->work;
+
+    srv_s3_put_work_run(put_work);
+    if (put_work->is_last && put_work->code == SRV_S3_NONE)
+        srv_s3_task_await_lists(task);
 }
 
 static void on_worked(struct srv_s3_task *task);

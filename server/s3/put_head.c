@@ -1,9 +1,14 @@
 #include "server/s3/put_head.h"
 
+#include <stddef.h>
 #include <string.h>
 
+#include "server/s3/acl_of_call.h"
 #include "server/s3/object_head.h"
+#include "server/s3/tagset.h"
 #include "server/target.h"
+
+enum { ENCODING_MAX = 512 };
 
 static const struct {
     enum srv_s3_code code;
@@ -24,9 +29,11 @@ static const struct {
     [SRV_DIGEST_CHECKSUM_UNKNOWN] = {SRV_S3_NOT_IMPLEMENTED,
                                      "Checksums of this algorithm are not offered here: use CRC32, "
                                      "CRC32C, CRC64NVME, SHA1 or SHA256."},
-    [SRV_DIGEST_STREAMING] = {SRV_S3_NOT_IMPLEMENTED,
-                              "Bodies framed as aws-chunked (x-amz-content-sha256: STREAMING-..., "
-                              "x-amz-trailer) are not offered here: send the plain body."},
+    [SRV_DIGEST_TRAILER_AND_VALUE] = {SRV_S3_INVALID_REQUEST,
+                                      "Expecting a single x-amz-checksum- header."},
+    [SRV_DIGEST_TRAILER_UNKNOWN] = {SRV_S3_INVALID_REQUEST,
+                                    "x-amz-trailer must name one x-amz-checksum- field, of a body "
+                                    "that is framed as aws-chunked."},
     [SRV_DIGEST_MD5_DIFFERS] = {SRV_S3_BAD_DIGEST,
                                 "The Content-MD5 you specified did not match what we received."},
     [SRV_DIGEST_PAYLOAD_DIFFERS] = {SRV_S3_CONTENT_SHA256_MISMATCH, NULL},
@@ -50,7 +57,6 @@ static const struct {
 } refused[] = {
     {"x-amz-copy-source", "Copying objects is not offered here."},
     {"x-amz-server-side-encryption", "Server-side encryption is not offered here."},
-    {"x-amz-tagging", "Tags are not offered here."},
     {"x-amz-object-lock-", "Object lock is not offered here."},
     {"x-amz-write-offset-bytes", "Appending to objects is not offered here."},
 };
@@ -72,24 +78,6 @@ static const char *find_refused(const struct srv_request *req)
     return NULL;
 }
 
-/* Whether Content-Encoding lists aws-chunked, a framing rather than an encoding. */
-static bool is_aws_chunked(const struct srv_request *req)
-{
-    static const char word[] = "aws-chunked";
-
-    for (size_t i = 0; i < req->n_fields; i++) {
-        struct srv_str value = req->fields[i].value;
-        if (!srv_str_equal_nocase(req->fields[i].name, srv_s3_str("content-encoding")))
-            continue;
-        for (size_t at = 0; at + sizeof word - 1 <= value.len; at++) {
-            struct srv_str part = {value.base + at, sizeof word - 1};
-            if (srv_str_equal_nocase(part, srv_s3_str(word)))
-                return true;
-        }
-    }
-    return false;
-}
-
 static bool has_length(const struct srv_request *req)
 {
     return req->has_body || req->version >= 20 ||
@@ -97,21 +85,31 @@ static bool has_length(const struct srv_request *req)
 }
 
 enum srv_s3_code srv_s3_put_head_check(const struct srv_s3_call *call, bool wants_md5,
-                                       struct srv_digest_plan *plan_out, const char **message_out)
+                                       const struct srv_aws_framing *framing,
+                                       struct srv_digest_plan *plan_out, uint64_t *length_out,
+                                       const char **message_out)
 {
     const struct srv_request *req = call->req;
 
+    *length_out = framing != NULL ? framing->length : req->content_length;
     *message_out = find_refused(req);
     if (*message_out != NULL)
         return SRV_S3_NOT_IMPLEMENTED;
-    if (is_aws_chunked(req))
-        return srv_s3_put_head_fault(SRV_DIGEST_STREAMING, message_out);
     if (!has_length(req))
         return SRV_S3_MISSING_CONTENT_LENGTH;
-    if (req->content_length != SRV_LENGTH_UNKNOWN &&
-        req->content_length > gyre_object_max_bytes(call->s3->store))
+    if (*length_out != SRV_LENGTH_UNKNOWN && *length_out > gyre_object_max_bytes(call->s3->store))
         return SRV_S3_ENTITY_TOO_LARGE;
-    return srv_s3_put_head_fault(srv_digest_plan(req, wants_md5, plan_out), message_out);
+    return srv_s3_put_head_fault(srv_digest_plan(req, wants_md5, framing != NULL, plan_out),
+                                 message_out);
+}
+
+static struct srv_str trim(struct srv_str text)
+{
+    while (text.len > 0 && (text.base[0] == ' ' || text.base[0] == '\t'))
+        text = (struct srv_str){text.base + 1, text.len - 1};
+    while (text.len > 0 && (text.base[text.len - 1] == ' ' || text.base[text.len - 1] == '\t'))
+        text.len--;
+    return text;
 }
 
 static struct srv_str field_or_none(const struct srv_request *req, const char *name)
@@ -137,23 +135,111 @@ static bool collect_user(const struct srv_request *req, struct srv_s3_meta *meta
     return true;
 }
 
+/* ---- What is kept ---- */
+
+/* The longest parts of a record that are made here rather than lent by the request. */
+struct scratch {
+    char encoding[ENCODING_MAX];
+    uint8_t acl[SRV_S3_ACL_BYTES_MAX];
+    struct srv_s3_tagset tags;
+};
+
+static enum srv_s3_code take_tags(const struct srv_request *req, struct scratch *scratch,
+                                  struct srv_s3_meta *meta)
+{
+    const struct srv_str *field = srv_request_field(req, "x-amz-tagging", NULL);
+
+    if (field == NULL || field->len == 0)
+        return SRV_S3_NONE;
+    srv_s3_tagset_init(&scratch->tags, SRV_S3_TAGS_OBJECT_MAX);
+    enum srv_s3_code code = srv_s3_tagset_add_field(&scratch->tags, *field);
+    if (scratch->tags.len > 0)
+        meta->tags = (struct srv_str){(const char *)scratch->tags.bytes, scratch->tags.len};
+    return code;
+}
+
+/* Content-Encoding without aws-chunked, which is how the body came and not what it is. */
+static bool take_encoding(const struct srv_request *req, struct scratch *scratch,
+                          struct srv_s3_meta *meta)
+{
+    static const struct srv_str word = {"aws-chunked", 11};
+    const struct srv_str *field = srv_request_field(req, "content-encoding", NULL);
+    struct srv_str rest = field != NULL ? *field : (struct srv_str){NULL, 0};
+    size_t len = 0;
+
+    while (rest.len > 0) {
+        const char *comma = memchr(rest.base, ',', rest.len);
+        size_t n = comma == NULL ? rest.len : (size_t)(comma - rest.base);
+        size_t step = comma == NULL ? n : n + 1;
+        struct srv_str item = trim((struct srv_str){rest.base, n});
+        rest = (struct srv_str){rest.base + step, rest.len - step};
+        if (item.len == 0 || srv_str_equal_nocase(item, word))
+            continue;
+        if (item.len + 2 > sizeof scratch->encoding - len)
+            return false;
+        if (len > 0) {
+            memcpy(scratch->encoding + len, ", ", 2);
+            len += 2;
+        }
+        memcpy(scratch->encoding + len, item.base, item.len);
+        len += item.len;
+    }
+    if (len > 0)
+        meta->content_encoding = (struct srv_str){scratch->encoding, len};
+    return true;
+}
+
+static enum srv_s3_code take_access(const struct srv_s3_call *call, struct scratch *scratch,
+                                    struct srv_s3_meta *meta)
+{
+    struct srv_str owner = srv_s3_who_id(&call->who);
+    size_t len;
+
+    enum srv_s3_code code =
+        srv_s3_acl_of_call(call, owner, SRV_S3_ACL_OF_OBJECT, scratch->acl, &len);
+    if (len > 0)
+        meta->acl = (struct srv_str){(const char *)scratch->acl, len};
+    if (owner.base != NULL)
+        meta->owner = owner;
+    return code;
+}
+
+/* Fields that are stored as they are, under their place in the record. */
+static void take_fields(const struct srv_request *req, struct srv_s3_meta *meta)
+{
+    static const struct srv_str standard = {"STANDARD", 8};
+
+    meta->content_type = field_or_none(req, "content-type");
+    meta->content_disposition = field_or_none(req, "content-disposition");
+    meta->content_language = field_or_none(req, "content-language");
+    meta->cache_control = field_or_none(req, "cache-control");
+    meta->expires = field_or_none(req, "expires");
+    meta->redirect = field_or_none(req, "x-amz-website-redirect-location");
+    meta->storage_class = field_or_none(req, "x-amz-storage-class");
+    if (srv_str_equal_nocase(meta->storage_class, standard))
+        meta->storage_class = (struct srv_str){NULL, 0};
+}
+
 enum srv_s3_code srv_s3_put_head_record(const struct srv_s3_call *call,
                                         uint8_t record_out[SRV_S3_META_RECORD_MAX], size_t *len_out)
 {
     const struct srv_request *req = call->req;
     struct srv_s3_meta meta;
+    struct scratch scratch;
 
     *len_out = 0;
+    memset(&meta, 0, offsetof(struct srv_s3_meta, user));
     meta.bucket = call->route.bucket;
     meta.key = call->route.key;
     meta.etag = srv_s3_str("00000000000000000000000000000000");
-    meta.modified_ms = 0;
-    meta.content_type = field_or_none(req, "content-type");
-    meta.content_encoding = field_or_none(req, "content-encoding");
-    meta.content_disposition = field_or_none(req, "content-disposition");
-    meta.content_language = field_or_none(req, "content-language");
-    meta.cache_control = field_or_none(req, "cache-control");
-    meta.expires = field_or_none(req, "expires");
+    take_fields(req, &meta);
+    if (!take_encoding(req, &scratch, &meta))
+        return SRV_S3_METADATA_TOO_LARGE;
+    enum srv_s3_code code = take_tags(req, &scratch, &meta);
+    if (code == SRV_S3_NONE)
+        code = take_access(call, &scratch, &meta);
+    if (code != SRV_S3_NONE)
+        return code;
     if (!collect_user(req, &meta) ||
         !srv_s3_meta_encode(&meta, record_out, SRV_S3_META_RECORD_MAX, len_out))
         return SRV_S3_METADATA_TOO_LARGE;

@@ -1,5 +1,6 @@
 #include "server/s3/put_work.h"
 
+#include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,19 +28,40 @@ static enum srv_s3_code keep_record(struct srv_s3_put_work *work, const struct s
     return SRV_S3_NONE;
 }
 
+static enum srv_s3_code take_framing(struct srv_s3_put_work *work, const struct srv_s3_call *call,
+                                     const char **message_out)
+{
+    struct srv_aws_framing framing;
+    bool is_framed;
+
+    enum srv_s3_code code = srv_s3_framing_of(call, &framing, &is_framed, message_out);
+    if (code == SRV_S3_NONE && is_framed) {
+        work->framing = malloc(sizeof *work->framing);
+        if (work->framing == NULL)
+            return SRV_S3_SLOW_DOWN;
+        srv_aws_chunked_init(work->framing, &framing);
+    }
+    OPENSSL_cleanse(&framing.key, sizeof framing.key);
+    return code;
+}
+
 enum srv_s3_code srv_s3_put_work_init(struct srv_s3_put_work *work, const struct srv_s3_call *call,
                                       const char **message_out)
 {
     *message_out = NULL;
     work->store = call->s3->store;
     work->buckets = call->s3->buckets;
+    work->names = call->s3->names;
     work->bucket = srv_s3_bucket_acquire(work->buckets, call->route.bucket);
     if (work->bucket == NULL)
         return SRV_S3_NO_SUCH_BUCKET;
     work->key = srv_s3_object_key(call);
-    work->length = call->req->content_length;
     bool wants_md5 = srv_s3_bucket_etag(work->bucket) == SRV_S3_ETAG_MD5;
-    enum srv_s3_code code = srv_s3_put_head_check(call, wants_md5, &work->plan, message_out);
+    enum srv_s3_code code = take_framing(work, call, message_out);
+    if (code == SRV_S3_NONE)
+        code = srv_s3_put_head_check(call, wants_md5,
+                                     work->framing != NULL ? &work->framing->framing : NULL,
+                                     &work->plan, &work->length, message_out);
     if (code == SRV_S3_NONE)
         code = keep_record(work, call);
     if (code == SRV_S3_NONE)
@@ -53,6 +75,10 @@ void srv_s3_put_work_fini(struct srv_s3_put_work *work)
     work->buf = NULL;
     gyre_put_abort(&work->put);
     srv_digest_fini(&work->digest);
+    if (work->framing != NULL)
+        srv_aws_chunked_fini(work->framing);
+    free(work->framing);
+    work->framing = NULL;
     srv_s3_precondition_fini(&work->precondition);
     free(work->record);
     work->record = NULL;
@@ -114,6 +140,8 @@ static bool finish_digest(struct srv_s3_put_work *work, uint8_t etag_out[16])
     if (!work->plan.wants_md5 && RAND_bytes(etag_out, 16) != 1)
         return note(work, SRV_S3_INTERNAL_ERROR);
     srv_hex_encode(etag_out, 16, work->etag);
+    work->checksum.algorithm = work->plan.checksum;
+    memcpy(work->checksum.value, work->digest.value, sizeof work->checksum.value);
     return true;
 }
 
@@ -121,6 +149,7 @@ static bool finish_digest(struct srv_s3_put_work *work, uint8_t etag_out[16])
 static bool finish_record(struct srv_s3_put_work *work, uint8_t record[SRV_S3_META_RECORD_MAX],
                           size_t *len_out)
 {
+    uint8_t sum[SRV_S3_CHECKSUM_ENCODED_MAX];
     struct srv_s3_meta meta;
     struct timespec now;
 
@@ -130,6 +159,9 @@ static bool finish_record(struct srv_s3_put_work *work, uint8_t record[SRV_S3_ME
     clock_gettime(CLOCK_REALTIME, &now);
     meta.etag = srv_s3_str(work->etag);
     meta.modified_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    size_t sum_len = srv_s3_checksum_encode(&work->checksum, sum);
+    if (sum_len > 0)
+        meta.checksum = (struct srv_str){(const char *)sum, sum_len};
     if (!srv_s3_meta_encode(&meta, record, SRV_S3_META_RECORD_MAX, len_out))
         return note(work, SRV_S3_INTERNAL_ERROR);
     return true;
@@ -141,13 +173,28 @@ static bool is_race(gyre_err err, const struct srv_s3_put_work *work)
            (err == GYRE_NOT_FOUND && work->state.condition == GYRE_IF_SERIAL);
 }
 
-static gyre_err put_whole(struct srv_s3_put_work *work, const struct gyre_put_options *options)
+static bool begin_change(struct srv_s3_put_work *work, struct srv_s3_change *change)
+{
+    return note(work, srv_s3_change_begin(change, work->names, work->buckets, work->bucket));
+}
+
+static void end_change(struct srv_s3_put_work *work, struct srv_s3_change *change, gyre_err err)
+{
+    struct srv_s3_meta meta;
+
+    /* It was decoded when the record was finished. */
+    SRV_CHECK(srv_s3_meta_decode(work->record, work->record_len, &meta));
+    srv_s3_change_end(change, meta.bucket, meta.key, err == GYRE_OK ? &work->key : NULL);
+}
+
+static gyre_err put_whole(struct srv_s3_put_work *work, const struct gyre_put_options *options,
+                          struct srv_s3_change *change)
 {
     const void *bytes = work->buf != NULL ? work->buf->base : NULL;
     size_t len = work->buf != NULL ? work->buf->len : 0;
 
     gyre_err err = gyre_put(work->store, &work->key, options, bytes, len, NULL);
-    srv_s3_bucket_leave(work->bucket, err == GYRE_OK ? &work->key : NULL);
+    end_change(work, change, err);
     return err;
 }
 
@@ -157,6 +204,7 @@ static void store_whole(struct srv_s3_put_work *work)
 {
     uint8_t record[SRV_S3_META_RECORD_MAX], etag[16];
     struct gyre_put_options options;
+    struct srv_s3_change change;
     size_t record_len;
 
     if (!finish_digest(work, etag) || !finish_record(work, record, &record_len))
@@ -167,9 +215,9 @@ static void store_whole(struct srv_s3_put_work *work)
         options.meta = record;
         options.meta_len = record_len;
         memcpy(&options.etag_hash, etag, sizeof options.etag_hash);
-        if (!note(work, srv_s3_bucket_enter(work->buckets, work->bucket)))
+        if (!begin_change(work, &change))
             return;
-        gyre_err err = put_whole(work, &options);
+        gyre_err err = put_whole(work, &options, &change);
         if (!is_race(err, work)) {
             note_err(work, err);
             return;
@@ -201,6 +249,7 @@ static bool write_piece(struct srv_s3_put_work *work)
 static void commit(struct srv_s3_put_work *work)
 {
     uint8_t record[SRV_S3_META_RECORD_MAX], etag[16];
+    struct srv_s3_change change;
     uint64_t etag_hash;
     size_t len;
 
@@ -208,19 +257,56 @@ static void commit(struct srv_s3_put_work *work)
         return;
     memcpy(&etag_hash, etag, sizeof etag_hash);
     if (!note_err(work, gyre_put_set_meta(work->put, record, len, etag_hash, 0)) ||
-        !note(work, srv_s3_bucket_enter(work->buckets, work->bucket)))
+        !begin_change(work, &change))
         return;
     gyre_err err = gyre_put_commit(&work->put, NULL);
-    srv_s3_bucket_leave(work->bucket, err == GYRE_OK ? &work->key : NULL);
+    end_change(work, &change, err);
     if (!is_race(err, work))
         note_err(work, err);
     else if (decide(work))
         note(work, SRV_S3_CONDITIONAL_CONFLICT);
 }
 
+/* The body has ended: is it whole, and what does its trailer say? */
+static bool end_framing(struct srv_s3_put_work *work)
+{
+    struct srv_str value;
+
+    if (!note(work, srv_aws_chunked_finish(work->framing)))
+        return false;
+    if (!work->plan.is_trailing)
+        return true;
+    const char *name = srv_checksum_field(work->plan.checksum);
+    if (!srv_aws_chunked_trailer(work->framing, name, &value)) {
+        work->message = "The trailer that x-amz-trailer announces is missing.";
+        return note(work, SRV_S3_INVALID_REQUEST);
+    }
+    if (!srv_digest_set_value(&work->digest, value)) {
+        work->message = "Value for x-amz-checksum trailing header is invalid.";
+        return note(work, SRV_S3_INVALID_REQUEST);
+    }
+    return true;
+}
+
+/* Takes the framing off the buffer, in place. */
+static bool unframe(struct srv_s3_put_work *work)
+{
+    size_t len;
+
+    if (work->framing == NULL)
+        return true;
+    if (work->buf != NULL) {
+        if (!note(work, srv_aws_chunked_feed(work->framing, (char *)work->buf->base, work->buf->len,
+                                             &len)))
+            return false;
+        work->buf->len = len;
+    }
+    return !work->is_last || end_framing(work);
+}
+
 static void step(struct srv_s3_put_work *work)
 {
-    if (!work->is_begun && !begin(work))
+    if ((!work->is_begun && !begin(work)) || !unframe(work))
         return;
     if (work->buf != NULL &&
         !note_fault(work, srv_digest_update(&work->digest, work->buf->base, work->buf->len)))

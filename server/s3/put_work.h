@@ -11,7 +11,9 @@
  */
 #pragma once
 
-#include "server/s3/buckets.h"
+#include "server/s3/aws_chunked.h"
+#include "server/s3/change.h"
+#include "server/s3/checksum.h"
 #include "server/s3/digest.h"
 #include "server/s3/precondition.h"
 
@@ -20,10 +22,12 @@ struct srv_buf;
 struct srv_s3_put_work {
     struct gyre_store *store;
     struct srv_s3_buckets *buckets;
+    struct srv_names *names;
     struct srv_s3_bucket *bucket; /* acquired */
     struct gyre_key key;
-    uint64_t length; /* bytes, or SRV_LENGTH_UNKNOWN */
+    uint64_t length; /* bytes of the object, or SRV_LENGTH_UNKNOWN */
     struct srv_s3_precondition precondition;
+    struct srv_aws_chunked *framing; /* of a body as aws-chunked, else NULL */
     struct srv_digest_plan plan;
     struct srv_digest digest;
     uint8_t *record; /* metadata without its final ETag and time */
@@ -35,10 +39,11 @@ struct srv_s3_put_work {
     struct srv_buf *buf; /* in: the next bytes, or NULL; released by run */
     bool is_last;        /* in: nothing follows */
 
-    enum srv_s3_code code; /* out: not NONE once FAILED */
-    const char *message;   /* out: for `code`, or NULL for the table's; static */
-    const char *condition; /* out: the field, with PRECONDITION_FAILED */
-    char etag[33];         /* out: once STORED, without quotes */
+    enum srv_s3_code code;           /* out: not NONE once FAILED */
+    const char *message;             /* out: for `code`, or NULL for the table's; static */
+    const char *condition;           /* out: the field, with PRECONDITION_FAILED */
+    char etag[33];                   /* out: once STORED, without quotes */
+    struct srv_s3_checksum checksum; /* out: likewise; NONE if there is none */
 };
 
 /* Reads and checks the head of a PutObject. NONE, or what to answer with *message_out as

@@ -10,7 +10,7 @@ static const struct {
     enum srv_s3_place place;
     enum srv_s3_sub sub;
 } ops[SRV_S3_OP_COUNT] = {
-#define X(name, method, place, sub, handler) {SRV_##method, SRV_S3_##place, SRV_S3_SUB_##sub},
+#define X(name, method, place, sub, need, handler) {SRV_##method, SRV_S3_##place, SRV_S3_SUB_##sub},
 #include "server/s3/operation.def"
 #undef X
 };
@@ -21,6 +21,17 @@ static const char *const sub_names[] = {
 #include "server/s3/subresource.def"
 #undef X
 };
+
+enum srv_s3_need srv_s3_need_of(enum srv_s3_op op)
+{
+    static const enum srv_s3_need needs[] = {
+#define X(name, method, place, sub, need, handler) SRV_S3_NEED_##need,
+#include "server/s3/operation.def"
+#undef X
+        SRV_S3_NEED_NONE,
+    };
+    return needs[op];
+}
 
 const char *srv_s3_sub_name(enum srv_s3_sub sub)
 {

@@ -18,7 +18,7 @@
 #include "server/s3/name.h"
 
 enum srv_s3_op {
-#define X(name, method, place, sub, handler) SRV_S3_OP_##name,
+#define X(name, method, place, sub, need, handler) SRV_S3_OP_##name,
 #include "server/s3/operation.def"
 #undef X
     SRV_S3_OP_REFUSED, /* answer `error` */
@@ -30,6 +30,19 @@ enum srv_s3_sub {
 #define X(id, name) SRV_S3_SUB_##id,
 #include "server/s3/subresource.def"
 #undef X
+};
+
+/* What a request must be allowed for its operation to begin. */
+enum srv_s3_need {
+    SRV_S3_NEED_ANYBODY, /* no signature is looked at */
+    SRV_S3_NEED_NONE,    /* it answers by who asks */
+    SRV_S3_NEED_OBJECT,  /* decided by the handler, once the object is found */
+    SRV_S3_NEED_WRITE,
+    SRV_S3_NEED_LIST,
+    SRV_S3_NEED_ADMIN,
+    SRV_S3_NEED_CREATE,
+    SRV_S3_NEED_READ_ACP,
+    SRV_S3_NEED_WRITE_ACP,
 };
 
 enum srv_s3_place { SRV_S3_SERVICE, SRV_S3_BUCKET, SRV_S3_OBJECT };
@@ -52,6 +65,8 @@ void srv_s3_route(const struct srv_request *req, struct srv_str host_bucket,
                   struct srv_s3_route *route_out);
 
 void srv_s3_route_copy(const struct srv_s3_route *route, struct srv_s3_route *route_out);
+
+enum srv_s3_need srv_s3_need_of(enum srv_s3_op op);
 
 /* "tagging" and so on; NULL for NONE. Static. */
 const char *srv_s3_sub_name(enum srv_s3_sub sub);

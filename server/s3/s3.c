@@ -7,11 +7,25 @@
 
 #include "server/s3/base64.h"
 #include "server/s3/bucket.h"
+#include "server/s3/bucket_acl.h"
+#include "server/s3/bucket_tagging.h"
 #include "server/s3/buckets.h"
 #include "server/s3/call.h"
+#include "server/s3/names.h"
 #include "server/s3/object_delete.h"
 #include "server/s3/object_get.h"
 #include "server/s3/object_put.h"
+#include "server/s3/stub.h"
+
+static const struct srv_s3_access open_access = {.is_open = true};
+
+void srv_s3_set_access(struct srv_s3 *s3, const struct srv_s3_access *access)
+{
+    pthread_rwlock_wrlock(&s3->access_lock);
+    s3->access = access;
+    atomic_store_explicit(&s3->is_open, access->is_open, memory_order_relaxed);
+    pthread_rwlock_unlock(&s3->access_lock);
+}
 
 gyre_err srv_s3_create(const struct srv_s3_config *config, struct srv_s3 **s3_out)
 {
@@ -31,7 +45,14 @@ gyre_err srv_s3_create(const struct srv_s3_config *config, struct srv_s3 **s3_ou
     snprintf(s3->region, sizeof s3->region, "%s", region);
     s3->store = config->store;
     s3->pool = config->pool;
-    err = srv_s3_buckets_create(config, &s3->buckets);
+    s3->access = config->access != NULL ? config->access : &open_access;
+    atomic_init(&s3->is_open, s3->access->is_open);
+    pthread_rwlock_init(&s3->access_lock, NULL);
+    err = srv_names_create(&(struct srv_names_config){.store = config->store}, &s3->names);
+    if (err == GYRE_OK)
+        err = srv_s3_buckets_create(config, s3->names, &s3->buckets);
+    if (err != GYRE_OK)
+        srv_names_destroy(s3->names);
 out:
     if (err != GYRE_OK)
         free(s3);
@@ -44,7 +65,9 @@ void srv_s3_destroy(struct srv_s3 *s3)
 {
     if (s3 == NULL)
         return;
+    srv_names_destroy(s3->names);
     srv_s3_buckets_destroy(s3->buckets);
+    pthread_rwlock_destroy(&s3->access_lock);
     free(s3);
 }
 
@@ -70,11 +93,23 @@ static void refuse(const struct srv_s3_call *call)
 }
 
 static void (*const handlers[])(const struct srv_s3_call *call) = {
-#define X(name, method, place, sub, handler) handler,
+#define X(name, method, place, sub, need, handler) handler,
 #include "server/s3/operation.def"
 #undef X
     refuse,
 };
+
+static const struct srv_operation operations[] = {
+#define X(name, method, place, sub, need, handler)                   \
+    {#name, (SRV_##method == SRV_GET || SRV_##method == SRV_HEAD) && \
+                SRV_S3_##place == SRV_S3_OBJECT && SRV_S3_SUB_##sub == SRV_S3_SUB_NONE},
+#include "server/s3/operation.def"
+#undef X
+    {"OTHER", false},
+};
+
+const struct srv_role srv_s3_role = {SRV_ROLE_S3, "s3", operations,
+                                     sizeof operations / sizeof operations[0]};
 
 void srv_s3_start(void *data, struct srv_exchange *ex)
 {
@@ -82,5 +117,7 @@ void srv_s3_start(void *data, struct srv_exchange *ex)
     struct srv_s3_call call;
 
     srv_s3_call_init(&call, s3, ex);
-    handlers[call.route.op](&call);
+    srv_exchange_note(ex, call.route.op);
+    if (srv_s3_admit(&call))
+        handlers[call.route.op](&call);
 }

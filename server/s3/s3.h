@@ -9,6 +9,7 @@
 #pragma once
 
 #include "server/exchange.h"
+#include "server/s3/access.h"
 
 #include "api/gyre.h"
 
@@ -29,8 +30,9 @@ struct srv_s3_bucket_etag {
 
 struct srv_s3_config {
     struct gyre_store *store;
-    struct srv_pool *pool; /* for hashing, writing and cold reads */
-    const char *region;    /* named in x-amz-bucket-region; NULL: us-east-1. Copied */
+    struct srv_pool *pool;              /* for hashing, writing and cold reads */
+    const char *region;                 /* named in x-amz-bucket-region; NULL: us-east-1. Copied */
+    const struct srv_s3_access *access; /* lent; NULL: everything is allowed to everybody */
     enum srv_s3_etag etag;
     const struct srv_s3_bucket_etag *bucket_etags; /* copied */
     size_t n_bucket_etags;
@@ -42,6 +44,13 @@ GYRE_MUST_USE gyre_err srv_s3_create(const struct srv_s3_config *config, struct 
 
 /* All exchanges must be gone and the pool's jobs done. NULL is allowed. */
 void srv_s3_destroy(struct srv_s3 *s3);
+
+/* The operations that metrics and log tell apart. */
+extern const struct srv_role srv_s3_role;
+
+/* Puts other users and rights in place; `access` is lent until the next call, or destroy. No
+ * request is looked at by the former ones when it returns. Any thread. */
+void srv_s3_set_access(struct srv_s3 *s3, const struct srv_s3_access *access);
 
 /* Handles one request; `data` is the struct srv_s3 (the `start` of a struct srv_handler). */
 void srv_s3_start(void *data, struct srv_exchange *ex);

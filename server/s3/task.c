@@ -89,3 +89,18 @@ void srv_s3_task_run(struct srv_s3_task *task, void (*work)(struct srv_s3_task *
     if (!srv_s3_task_submit(task, work, next))
         srv_s3_fail(&task->call, SRV_S3_SLOW_DOWN, NULL);
 }
+
+static void on_listed(struct srv_names_note *note)
+{
+    struct srv_s3_task *task =
+        (struct srv_s3_task *)((char *)note - offsetof(struct srv_s3_task, note_));
+
+    srv_job_finish(&task->job_);
+}
+
+void srv_s3_task_await_lists(struct srv_s3_task *task)
+{
+    srv_job_detach();
+    task->note_ = (struct srv_names_note){.done = on_listed};
+    srv_names_await(task->call.s3->names, &task->note_);
+}

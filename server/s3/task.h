@@ -13,10 +13,12 @@
 
 #include "server/job.h"
 #include "server/s3/call.h"
+#include "server/s3/names.h"
 
 struct srv_s3_task {
     struct srv_s3_call call; /* its exchange and request must not be touched by `work` */
     struct srv_job job_;
+    struct srv_names_note note_;
     void (*work_)(struct srv_s3_task *task);
     void (*next_)(struct srv_s3_task *task);
     void (*fini_)(struct srv_s3_task *task);
@@ -42,3 +44,7 @@ void srv_s3_task_submit_admitted(struct srv_s3_task *task, void (*work)(struct s
 /* Submits the first job or answers SlowDown; the task may be gone when this returns. */
 void srv_s3_task_run(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
                      void (*next)(struct srv_s3_task *task));
+
+/* As the last step of `work`: `next` runs once lists show what the index was told to have changed.
+ */
+void srv_s3_task_await_lists(struct srv_s3_task *task);

@@ -28,6 +28,8 @@ static inline struct bare bare_create(uint32_t n_buckets, uint64_t area_bytes, u
     bare.store->rt.head = bare_memory(sizeof(struct eng_runtime_head));
     bare.store->process = bare_memory(sizeof(struct eng_process));
     bare.store->pins = bare_memory(ENG_PINS * sizeof(struct eng_pin));
+    bare.store->tenants = bare_memory(ENG_TENANTS * sizeof(struct eng_tenant));
+    bare.store->bans = bare_memory(sizeof(struct eng_bans));
     stripe->store = bare.store;
     stripe->rt = bare_memory(sizeof(struct eng_stripe_rt));
     stripe->buckets = bare_memory(n_buckets * sizeof(struct eng_bucket));

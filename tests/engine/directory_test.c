@@ -28,7 +28,7 @@ static uint64_t entry_of(const struct eng_place *place, uint64_t n)
 static gyre_err insert(const struct bare *bare, const struct eng_place *place, uint64_t entry,
                        struct eng_displaced *displaced_out)
 {
-    struct eng_slot record = {.units = 4, .pool = 0};
+    struct eng_slot record = {.units = 4, .class_ = 0};
     eng_alloc_lock(bare->stripe);
     gyre_err err = eng_directory_insert_locked(bare->stripe, place, entry, &record, displaced_out);
     eng_alloc_unlock(bare->stripe);

@@ -1,6 +1,7 @@
 /* The harness itself: what passes, what fails, and that a failure stays where it is. */
 #include "tests/harness/test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -72,6 +73,32 @@ TEST(passing_checks_return)
     CHECK_EQ_STR(NULL, NULL);
     CHECK_EQ_MEM("abcd", "abce", 3);
     CHECK_ABORTS(abort());
+}
+
+TEST(what_comes_later_is_waited_for)
+{
+    int ends[2];
+    char byte;
+
+    CHECK(pipe(ends) == 0 && fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        usleep(20000);
+        _exit(write(ends[1], "x", 1) == 1 ? 0 : 1);
+    }
+    CHECK(pid > 0);
+    CHECK_SOON(read(ends[0], &byte, 1) == 1);
+    CHECK(waitpid(pid, NULL, 0) == pid);
+}
+
+static void look_too_often(void)
+{
+    test_look_again(__FILE__, __LINE__, 60000, "never");
+}
+
+TEST(what_never_comes_is_given_up)
+{
+    CHECK_EQ_INT(status_of(look_too_often), 1);
 }
 
 TEST(tmpdir_is_empty_and_writable)

@@ -21,6 +21,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORES = os.cpu_count() or 1
+SIGN_OF_LIFE_S = 60  # after so long without a result, what is running is named
 SUMMARY = re.compile(r"^(?:\S.*: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
 BUILDS = {
     "build": [],
@@ -38,16 +39,18 @@ SANITIZER_ENV = {
 
 
 class Test:
-    """One command. `alone`: nothing else runs beside it."""
+    """One command. `alone`: nothing else runs beside it. `is_long`: takes minutes in this run."""
 
-    def __init__(self, name, command, build=None, env=None, limit_s=180, alone=True, cwd=ROOT):
+    def __init__(self, name, command, build=None, env=None, limit_s=180, alone=True, cwd=ROOT, is_long=False):
         self.name, self.command, self.build, self.env = name, command, build, env or {}
-        self.limit_s, self.alone, self.cwd = limit_s, alone, cwd
+        self.limit_s, self.alone, self.cwd, self.is_long = limit_s, alone, cwd, is_long
 
 
 class Totals:
     passed = failed = skipped = 0
     bad = []
+    done = 0  # tests, of `expected` (0: not known)
+    expected = 0
 
     def add(self, name, passed, failed, skipped=0):
         self.passed += passed
@@ -138,7 +141,9 @@ def report(test, result, totals, verbose):
     passed, failed, skipped, output, seconds = result
     totals.add(test.name, passed, failed, skipped)
     text = f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
-    print(f"{'FAIL' if failed else 'ok  '} {test.name}: {text} ({seconds:.1f} s)", flush=True)
+    totals.done += 1
+    place = f" [{totals.done}/{totals.expected}]" if totals.expected else ""
+    print(f"{'FAIL' if failed else 'ok  '} {test.name}: {text} ({seconds:.1f} s){place}", flush=True)
     if failed or verbose:
         lines = output.splitlines()
         for line in (["..."] if len(lines) > 80 else []) + lines[-80:]:
@@ -146,14 +151,31 @@ def report(test, result, totals, verbose):
         sys.stdout.flush()
 
 
+def run_beside(tests, threads, totals, verbose):
+    """Runs tests, `threads` at a time, and reports each as it ends."""
+    began = {}
+
+    def run(test):
+        began[test.name] = time.monotonic()
+        return run_command(test)
+
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        waiting = {pool.submit(run, test): test for test in tests}
+        while waiting:
+            done, _ = concurrent.futures.wait(waiting, SIGN_OF_LIFE_S, concurrent.futures.FIRST_COMPLETED)
+            for future in done:
+                report(waiting.pop(future), future.result(), totals, verbose)
+            if not done:
+                names = [test.name for test in waiting.values() if test.name in began]
+                print("     still at " + ", ".join(f"{name} ({time.monotonic() - began[name]:.0f} s)" for name in names), flush=True)
+
+
 def run_tests(tests, totals, verbose):
-    beside = [test for test in tests if not test.alone]
-    with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
-        for test, result in zip(beside, pool.map(run_command, beside)):
-            report(test, result, totals, verbose)
-    for test in tests:
-        if test.alone:
-            report(test, run_command(test), totals, verbose)
+    """What is quick comes before what takes minutes, and what runs beside others before what must not."""
+    for is_long in (False, True):
+        for alone in (False, True):
+            some = [test for test in tests if (test.is_long, test.alone) == (is_long, alone)]
+            run_beside(some, 1 if alone else CORES, totals, verbose)
 
 
 def build(directory, totals):
@@ -189,14 +211,20 @@ def harness_tests():
         yield Test(f"harness/{script.stem}", ["python3", script], alone=False)
 
 
+def has_long_form(source):
+    """Whether a test's source does more with --full."""
+    return re.search(r"\btest_full\(\)|\bgs\.FULL\b", source.read_text()) is not None
+
+
 def unit_tests(directory, full):
     """What CTest knows in a build directory."""
     listing = subprocess.run(["ctest", "--test-dir", ROOT / directory, "--show-only=json-v1"], capture_output=True, text=True)
     group = UNIT_GROUPS[directory]
     for test in json.loads(listing.stdout).get("tests", []) if listing.returncode == 0 else []:
         if "command" in test and pathlib.Path(test["command"][0]).exists():
+            source = ROOT / "tests" / f"{test['name']}.c"
             yield Test(f"{group}/{test['name']}", test["command"], build=directory, alone=False,
-                       limit_s=3600 if full else 300)
+                       limit_s=3600 if full else 300, is_long=full and source.exists() and has_long_form(source))
 
 
 def example_tests():
@@ -215,6 +243,7 @@ def e2e_tests(full):
         for script in sorted((ROOT / "tests/e2e").glob("*_test.py")):
             if directory == "build" or full or re.search(r"^ASAN = True", script.read_text(), re.M):
                 yield Test(f"{group}/{script.stem}", ["python3", script], build=directory, limit_s=3600 if full else 300,
+                           is_long=full and has_long_form(script),
                            env={"GYRE_BIN": str(ROOT / directory / "gyre"), "PYTHONDONTWRITEBYTECODE": "1"})
 
 
@@ -227,7 +256,7 @@ def fuzz_tests(full):
         script = ('mkdir found && exec "$0" -max_total_time="$1" -timeout=20 -rss_limit_mb=3000 -print_final_stats=0 '
                   '-verbosity=0 found "${@:2}"')
         yield Test(f"fuzz/{source.stem}", ["bash", "-c", script, ROOT / "build-asan/tests/fuzz" / source.stem, str(seconds), *seeds],
-                   build="build-asan", alone=False, cwd=None, limit_s=seconds + 120)
+                   build="build-asan", alone=False, cwd=None, limit_s=seconds + 120, is_long=full)
 
 
 def gate_tests(full):
@@ -269,6 +298,7 @@ def main():
     if options.full:
         os.environ["GYRE_FULL"] = "1"
     stages = [None, "build", "build-asan"] + (["build-tsan"] if options.full else [])
+    later = []
     for directory in stages:
         tests = [test for test in all_tests(directory, options.full) if wanted(test.name, options.only)]
         if options.list:
@@ -278,9 +308,14 @@ def main():
             if not build(directory, totals):
                 continue
             tests = [test for test in all_tests(directory, options.full) if wanted(test.name, options.only)]
-        run_tests(tests, totals, options.verbose)
+        if options.full:
+            later += tests
+        else:
+            run_tests(tests, totals, options.verbose)
     if options.list:
         return 0
+    totals.expected = len(later)
+    run_tests(later, totals, options.verbose)
     print(f"\n{time.monotonic() - began:.0f} s" + (f"; failed: {', '.join(totals.bad)}" if totals.bad else ""))
     if totals.passed + totals.failed == 0:
         print("nothing matches; tests/run --list names everything", file=sys.stderr)

@@ -16,6 +16,7 @@
 enum {
     STATUS_FAILED = 1,
     STATUS_SKIPPED = 77,
+    LOOKS_MAX = 60000,
 };
 
 static struct test_entry *first;
@@ -60,6 +61,14 @@ void test_skip(const char *why)
 {
     printf("  skipped %s: %s\n", current_name, why);
     leave(STATUS_SKIPPED);
+}
+
+void test_look_again(const char *file, int line, unsigned looks, const char *what)
+{
+    if (looks >= LOOKS_MAX) {
+        test_fail(file, line, "CHECK_SOON(%s): still not so", what);
+    }
+    usleep(1000);
 }
 
 void test_eq_int(const char *file, int line, const char *what, intmax_t got, intmax_t want)

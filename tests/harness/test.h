@@ -38,6 +38,14 @@
 /* As CHECK, with a printf message for the values that matter (which row of a table, say). */
 #define CHECK_MSG(cond, ...) ((cond) ? (void)0 : test_fail(__FILE__, __LINE__, __VA_ARGS__))
 
+/* Waits until the condition holds, which another thread or process is to bring about; fails after
+ * some 60000 looks a millisecond apart. A machine that stands still for a while takes none. */
+#define CHECK_SOON(cond)                                        \
+    do {                                                        \
+        for (unsigned looks_ = 0; !(cond); looks_++)            \
+            test_look_again(__FILE__, __LINE__, looks_, #cond); \
+    } while (0)
+
 /* Compare what was got with what was wanted and print both. Arguments are evaluated once. */
 #define CHECK_EQ_INT(got, want) \
     test_eq_int(__FILE__, __LINE__, #got, (intmax_t)(got), (intmax_t)(want))
@@ -98,6 +106,7 @@ struct test_entry {
 void test_register(struct test_entry *entry, const char *file);
 __attribute__((format(printf, 3, 4))) _Noreturn void test_fail(const char *file, int line,
                                                                const char *format, ...);
+void test_look_again(const char *file, int line, unsigned looks, const char *what);
 void test_eq_int(const char *file, int line, const char *what, intmax_t got, intmax_t want);
 void test_eq_u64(const char *file, int line, const char *what, uint64_t got, uint64_t want);
 void test_eq_str(const char *file, int line, const char *what, const char *got, const char *want);

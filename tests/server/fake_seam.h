@@ -32,6 +32,16 @@ void *srv_exchange_context(const struct srv_exchange *ex)
     return ex->ctx;
 }
 
+void srv_exchange_note(struct srv_exchange *ex, unsigned operation)
+{
+    CHECK(!ex->is_gone && operation < SRV_OPERATIONS_MAX);
+}
+
+void srv_exchange_note_result(struct srv_exchange *ex, enum srv_result result)
+{
+    CHECK(!ex->is_gone && result < SRV_N_RESULTS);
+}
+
 const struct srv_str *srv_request_field(const struct srv_request *req, const char *name,
                                         size_t *count_out)
 {

@@ -7,6 +7,7 @@
  *   GET  /text        a short document in memory
  *   GET  /fields      every field of the request, one a line
  *   GET  /late        an answer after 200 ms on a worker
+ *   GET  /gated       an answer once the test opens the gate
  *   GET  /never       no answer
  *   PUT  /count       reads the body, answers its length and a sum over all bytes with their places
  *   PUT  /work        the same, with a worker at every buffer
@@ -32,7 +33,14 @@ struct fixture {
     pthread_t thread;
     bool is_clean;       /* what srv_front_run returned */
     _Atomic int n_alive; /* handler contexts */
+    _Atomic bool is_gate_open;
 };
+
+static inline void visit_await_gate(struct srv_job *job)
+{
+    const struct visit *v = (struct visit *)job;
+    CHECK_SOON(*v->gate);
+}
 
 static inline void visit_late(struct srv_job *job)
 {
@@ -78,6 +86,7 @@ static inline void fixture_start(void *data, struct srv_exchange *ex)
     v->ex = ex;
     v->pool = f->pool;
     v->n_alive = &f->n_alive;
+    v->gate = &f->is_gate_open;
     f->n_alive++;
     srv_exchange_attach(ex, v, visit_gone);
     CHECK(srv_exchange_context(ex) == v);
@@ -95,6 +104,8 @@ static inline void fixture_start(void *data, struct srv_exchange *ex)
         visit_fields(v);
     } else if (visit_path_is(req, "/late", &v->end)) {
         visit_submit(v, visit_sleep, visit_late);
+    } else if (visit_path_is(req, "/gated", &v->end)) {
+        visit_submit(v, visit_await_gate, visit_late);
     } else if (visit_path_is(req, "/never", &v->end)) {
         return;
     } else if (visit_path_is(req, "/count", &v->end)) {
@@ -116,7 +127,7 @@ static inline void fixture_start(void *data, struct srv_exchange *ex)
 static inline void *fixture_run(void *arg)
 {
     struct fixture *f = arg;
-    f->is_clean = srv_front_run(f->front);
+    f->is_clean = srv_front_run(f->front, NULL);
     return NULL;
 }
 
@@ -126,14 +137,16 @@ static inline void fixture_init(struct fixture *f)
     memset(f, 0, sizeof *f);
     srv_process_init();
     srv_front_config_init(&f->config);
-    f->handler = (struct srv_handler){f, fixture_start};
-    f->listeners[0] = (struct srv_listener_config){"127.0.0.1", 0, false, &f->handler};
-    f->listeners[1] = (struct srv_listener_config){"127.0.0.1", 0, true, &f->handler};
+    f->handler = (struct srv_handler){.data = f, .start = fixture_start};
+    f->listeners[0] = (struct srv_listener_config){
+        .address = "127.0.0.1", .is_tls = false, .handler = &f->handler};
+    f->listeners[1] = (struct srv_listener_config){
+        .address = "127.0.0.1", .is_tls = true, .handler = &f->handler};
     f->config.listeners = f->listeners;
     f->config.n_listeners = 2;
     f->config.n_threads = 2;
     f->config.tls_self_signed = true;
-    f->config.drain_timeout_ms = 3000;
+    f->config.drain_timeout_ms = 60000;
 }
 
 static inline void fixture_open(struct fixture *f)
@@ -158,4 +171,12 @@ static inline void fixture_close(struct fixture *f)
 static inline int fixture_connect(const struct fixture *f)
 {
     return client_connect(srv_front_port(f->front, 0));
+}
+
+/* Whether handlers have seen that many requests. */
+static inline bool fixture_has_requests(const struct fixture *f, uint64_t n)
+{
+    struct srv_front_stats stats;
+    srv_front_stats(f->front, &stats);
+    return stats.requests >= n;
 }

@@ -13,6 +13,13 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+static struct srv_front_stats stats_now(void)
+{
+    struct srv_front_stats stats;
+    srv_front_stats(fixture.front, &stats);
+    return stats;
+}
+
 static void join(void)
 {
     pthread_join(fixture.thread, NULL);
@@ -21,7 +28,8 @@ static void join(void)
     CHECK_EQ_INT(fixture.n_alive, 0);
 }
 
-TEST(a_drain_closes_idle_connections_at_once)
+/* Stops a front with idle connections; milliseconds until it had ended. */
+static uint64_t drain_idle_connections(void)
 {
     int fds[20];
     fixture_init(&fixture);
@@ -33,28 +41,41 @@ TEST(a_drain_closes_idle_connections_at_once)
             CHECK(client_hear(fds[i], heard, sizeof heard, "hello\n"));
         }
     }
-    usleep(100000);
+    CHECK_SOON(stats_now().connections_accepted == 20);
     uint64_t before = now_ms();
     fixture_close(&fixture);
+    uint64_t took_ms = now_ms() - before;
     CHECK(fixture.is_clean);
-    CHECK_MSG(now_ms() - before < 1000, "took %llu ms", (unsigned long long)(now_ms() - before));
     for (int i = 0; i < 20; i++) {
         CHECK(client_hear(fds[i], heard, sizeof heard, NULL));
         close(fds[i]);
     }
+    return took_ms;
+}
+
+/* A busy machine may take its time once, but not every time. */
+TEST(a_drain_gives_idle_connections_a_second)
+{
+    uint64_t took_ms = UINT64_MAX;
+    for (int i = 0; i < 4 && took_ms >= 2000; i++)
+        took_ms = drain_idle_connections();
+    CHECK_MSG(took_ms >= 900 && took_ms < 2000, "took %llu ms", (unsigned long long)took_ms);
 }
 
 TEST(a_drain_lets_requests_finish_and_then_closes)
 {
     fixture_init(&fixture);
+    fixture.config.n_threads = 1;
     fixture_open(&fixture);
+    int idle = fixture_connect(&fixture);
     int late = fixture_connect(&fixture);
     int body = fixture_connect(&fixture);
-    CHECK(client_say(late, "GET /late HTTP/1.1\r\nHost: a\r\n\r\n"));
+    CHECK(client_say(late, "GET /gated HTTP/1.1\r\nHost: a\r\n\r\n"));
     CHECK(client_say(body, "PUT /work HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc"));
-    usleep(50000);
+    CHECK_SOON(fixture_has_requests(&fixture, 2) && stats_now().connections_accepted == 3);
     srv_front_stop(fixture.front);
-    usleep(50000);
+    CHECK(client_hear(idle, heard, sizeof heard, NULL)); /* the drain has begun */
+    fixture.is_gate_open = true;
     CHECK(client_say(body, "def"));
     CHECK(client_hear(late, heard, sizeof heard, NULL));
     CHECK(strstr(heard, "late\n") != NULL && strstr(heard, "Connection: close\r\n") != NULL);
@@ -62,33 +83,45 @@ TEST(a_drain_lets_requests_finish_and_then_closes)
     CHECK(strstr(heard, "\r\n6 ") != NULL);
     join();
     CHECK(fixture.is_clean);
+    close(idle);
     close(late);
     close(body);
 }
 
-TEST(a_drain_is_bounded_and_a_second_stop_ends_it)
+/* Stops a front with requests that never end, `stops` times; milliseconds until it had ended. */
+static uint64_t drain_stuck_requests(uint64_t timeout_ms, int stops)
 {
-    for (int round = 0; round < 2; round++) {
-        fixture_init(&fixture);
-        fixture.config.drain_timeout_ms = round == 0 ? 500 : 60000;
-        fixture_open(&fixture);
-        int stuck = fixture_connect(&fixture);
-        int reading = fixture_connect(&fixture);
-        CHECK(client_say(stuck, "PUT /work HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc"));
-        CHECK(client_say(reading, "GET /bytes/100000000 HTTP/1.1\r\nHost: a\r\n\r\n"));
-        usleep(50000);
-        uint64_t before = now_ms();
+    fixture_init(&fixture);
+    fixture.config.drain_timeout_ms = timeout_ms;
+    fixture_open(&fixture);
+    int stuck = fixture_connect(&fixture);
+    int reading = fixture_connect(&fixture);
+    CHECK(client_say(stuck, "PUT /work HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc"));
+    CHECK(client_say(reading, "GET /bytes/100000000 HTTP/1.1\r\nHost: a\r\n\r\n"));
+    CHECK_SOON(fixture_has_requests(&fixture, 2));
+    uint64_t before = now_ms();
+    for (int i = 0; i < stops; i++) {
         srv_front_stop(fixture.front);
         usleep(50000);
-        if (round == 1)
-            srv_front_stop(fixture.front);
-        join();
-        CHECK(!fixture.is_clean);
-        CHECK(now_ms() - before < 2000);
-        CHECK(round == 1 || now_ms() - before >= 450);
-        close(stuck);
-        close(reading);
     }
+    join();
+    CHECK(!fixture.is_clean);
+    close(stuck);
+    close(reading);
+    return now_ms() - before;
+}
+
+/* A busy machine may miss a bound once, but not with all timeouts. */
+TEST(a_drain_is_bounded_and_a_second_stop_ends_it)
+{
+    bool is_right = false;
+    uint64_t took_ms = 0, timeout_ms = 125;
+    while (!is_right && (timeout_ms *= 4) <= 8000) {
+        took_ms = drain_stuck_requests(timeout_ms, 1);
+        is_right = took_ms >= timeout_ms - timeout_ms / 10 && took_ms < 4 * timeout_ms;
+    }
+    CHECK_MSG(is_right, "took %llu ms", (unsigned long long)took_ms);
+    CHECK(drain_stuck_requests(100000, 2) < 90000);
 }
 
 TEST(sigterm_drains)
@@ -97,7 +130,7 @@ TEST(sigterm_drains)
     fixture_open(&fixture);
     int fd = fixture_connect(&fixture);
     CHECK(client_say(fd, "GET /late HTTP/1.1\r\nHost: a\r\n\r\n"));
-    usleep(50000);
+    CHECK_SOON(fixture_has_requests(&fixture, 1));
     kill(getpid(), SIGTERM);
     CHECK(client_hear(fd, heard, sizeof heard, NULL));
     CHECK(strstr(heard, "late\n") != NULL);
@@ -110,9 +143,9 @@ TEST(connections_over_the_limit_are_told_so)
 {
     enum { LIMIT = 10 };
     int fds[LIMIT + 5];
-    struct srv_front_stats stats;
     fixture_init(&fixture);
     fixture.config.max_connections = LIMIT;
+    fixture.config.max_connections_per_address = LIMIT;
     fixture_open(&fixture);
     for (int i = 0; i < LIMIT; i++) {
         fds[i] = fixture_connect(&fixture);
@@ -128,12 +161,11 @@ TEST(connections_over_the_limit_are_told_so)
               strstr(heard, "Connection: close\r\n") != NULL);
         close(fds[i]);
     }
-    srv_front_stats(fixture.front, &stats);
-    CHECK_EQ_U64(stats.connections_refused, 5);
+    CHECK_EQ_U64(stats_now().connections_refused, 5);
     CHECK(client_say(fds[0], "GET /text HTTP/1.1\r\nHost: a\r\n\r\n"));
     CHECK(client_hear(fds[0], heard, sizeof heard, "hello\n"));
     close(fds[0]);
-    usleep(50000);
+    CHECK_SOON(stats_now().connections_open == LIMIT - 1);
     fds[0] = fixture_connect(&fixture);
     CHECK(client_say(fds[0], "GET /text HTTP/1.1\r\nHost: a\r\n\r\n"));
     CHECK(client_hear(fds[0], heard, sizeof heard, "hello\n"));
@@ -144,7 +176,6 @@ TEST(connections_over_the_limit_are_told_so)
 
 TEST(counters_tell_what_happened)
 {
-    struct srv_front_stats stats;
     fixture_init(&fixture);
     fixture_open(&fixture);
     int fd = fixture_connect(&fixture);
@@ -153,7 +184,7 @@ TEST(counters_tell_what_happened)
     CHECK(client_say(fd, "GET / HTTP/9.9\r\n\r\n"));
     CHECK(client_hear(fd, heard, sizeof heard, NULL));
     close(fd);
-    srv_front_stats(fixture.front, &stats);
+    struct srv_front_stats stats = stats_now();
     CHECK_EQ_U64(stats.connections_accepted, 1);
     CHECK_EQ_U64(stats.requests, 1);
     CHECK_EQ_U64(stats.body_bytes, 6);

@@ -20,6 +20,7 @@ struct visit {
     struct srv_exchange *ex; /* NULL once gone */
     struct srv_pool *pool;
     _Atomic int *n_alive;
+    const _Atomic bool *gate;
     struct srv_buf *buf;
     uint64_t at, end, sum;
     bool waits, fails, works, ends, out;

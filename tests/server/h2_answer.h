@@ -1,6 +1,6 @@
 /* What an HTTP/2 server says, understood as far as tests need it.
  *
- * Blocks:  at most 5 s at a time.
+ * Blocks:  at most a minute at a time.
  */
 #pragma once
 
@@ -20,8 +20,7 @@ struct h2_frame {
 static inline bool h2_recv_all(int fd, uint8_t *to, size_t n)
 {
     for (size_t at = 0; at < n;) {
-        struct pollfd poll_fd = {fd, POLLIN, 0};
-        if (poll(&poll_fd, 1, 5000) <= 0)
+        if (!client_await(fd))
             return false;
         ssize_t got = recv(fd, to + at, n - at, 0);
         if (got <= 0)

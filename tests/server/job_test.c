@@ -74,9 +74,7 @@ TEST(jobs_run_once_and_are_done_once_on_their_loop)
         pthread_join(threads[i], NULL);
     srv_pool_destroy(pool); /* runs what is queued */
     CHECK_EQ_INT(n_run, N_THREADS * N_JOBS);
-    for (int i = 0; n_done < N_THREADS * N_JOBS && i < 5000; i++)
-        usleep(1000);
-    CHECK_EQ_INT(n_done, N_THREADS * N_JOBS);
+    CHECK_SOON(n_done == N_THREADS * N_JOBS);
     for (int i = 0; i < N_THREADS; i++)
         for (int k = 0; k < N_JOBS; k++)
             CHECK_EQ_INT(jobs[i][k].n_done, 1);
@@ -85,8 +83,11 @@ TEST(jobs_run_once_and_are_done_once_on_their_loop)
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
+static _Atomic bool is_taken;
+
 static void run_gated(struct srv_job *job)
 {
+    is_taken = true;
     pthread_mutex_lock(&gate);
     pthread_mutex_unlock(&gate);
     run(job);
@@ -100,7 +101,7 @@ TEST(a_full_pool_refuses_but_not_what_was_admitted)
     for (int i = 0; i < 10; i++)
         jobs[0][i].job = (struct srv_job){.run = run_gated, .done = done};
     CHECK(srv_job_submit(pool, loop, &jobs[0][0].job));
-    usleep(50000); /* taken by the worker, who waits */
+    CHECK_SOON(is_taken); /* by the worker, who waits */
     CHECK(srv_job_submit(pool, loop, &jobs[0][1].job));
     CHECK(srv_job_submit(pool, loop, &jobs[0][2].job));
     CHECK(!srv_job_submit(pool, loop, &jobs[0][3].job));

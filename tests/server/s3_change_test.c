@@ -141,12 +141,15 @@ static const struct {
     {{"x-amz-content-sha256", "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9825"},
      400,
      "XAmzContentSHA256Mismatch"},
-    {{"x-amz-content-sha256", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"}, 501, "NotImplemented"},
-    {{"x-amz-trailer", "x-amz-checksum-crc32"}, 501, "NotImplemented"},
-    {{"content-encoding", "gzip, AWS-chunked"}, 501, "NotImplemented"},
+    {{"x-amz-content-sha256", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"}, 400, "IncompleteBody"},
+    {{"x-amz-content-sha256", "STREAMING-AWS5"}, 501, "NotImplemented"},
+    {{"x-amz-trailer", "x-amz-checksum-crc32"}, 400, "InvalidRequest"},
     {{"x-amz-copy-source", "/a/b"}, 501, "NotImplemented"},
     {{"x-amz-server-side-encryption", "AES256"}, 501, "NotImplemented"},
-    {{"x-amz-tagging", "a=b"}, 501, "NotImplemented"},
+    {{"x-amz-tagging", "a=b&a=c"}, 400, "InvalidTag"},
+    {{"x-amz-acl", "public-ready"}, 400, "InvalidArgument"},
+    {{"content-encoding", "gzip, AWS-chunked"}, 200, NULL},
+    {{"x-amz-tagging", "a=b"}, 200, NULL},
 };
 
 TEST(inv_S2_a_body_that_contradicts_its_digest_is_not_stored)

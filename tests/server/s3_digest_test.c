@@ -73,7 +73,8 @@ TEST(base64_is_read_strictly)
 }
 
 /* Plans with up to three fields; base names end the list. */
-static enum srv_digest_fault plan(struct srv_digest_plan *plan_out, const char *const *fields)
+static enum srv_digest_fault plan(struct srv_digest_plan *plan_out, bool is_framed,
+                                  const char *const *fields)
 {
     struct srv_field list[4];
     struct srv_request req = {.method = SRV_PUT, .fields = list};
@@ -81,10 +82,11 @@ static enum srv_digest_fault plan(struct srv_digest_plan *plan_out, const char *
     for (; fields[req.n_fields * 2] != NULL; req.n_fields++)
         list[req.n_fields] =
             (struct srv_field){str(fields[req.n_fields * 2]), str(fields[req.n_fields * 2 + 1])};
-    return srv_digest_plan(&req, true, plan_out);
+    return srv_digest_plan(&req, true, is_framed, plan_out);
 }
 
-#define PLAN(...) plan(&p, (const char *const[]){__VA_ARGS__, NULL})
+#define PLAN(...) plan(&p, false, (const char *const[]){__VA_ARGS__, NULL})
+#define PLAN_FRAMED(...) plan(&p, true, (const char *const[]){__VA_ARGS__, NULL})
 
 static const char *const hello_checksums[][2] = {
     {"x-amz-checksum-crc32", "NhCmhg=="},
@@ -140,12 +142,44 @@ TEST(requests_that_cannot_be_checked_are_told_why)
     CHECK_EQ_INT(PLAN("x-amz-checksum-blake3", "AAAA"), SRV_DIGEST_CHECKSUM_UNKNOWN);
     CHECK_EQ_INT(PLAN("x-amz-sdk-checksum-algorithm", "CRC32"), SRV_DIGEST_CHECKSUM_MISSING);
     CHECK_EQ_INT(PLAN("x-amz-checksum-type", "FULL_OBJECT"), SRV_DIGEST_FINE);
-    CHECK_EQ_INT(PLAN("x-amz-trailer", "x-amz-checksum-crc32"), SRV_DIGEST_STREAMING);
-    CHECK_EQ_INT(PLAN("x-amz-content-sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"),
-                 SRV_DIGEST_STREAMING);
+    CHECK_EQ_INT(PLAN("x-amz-trailer", "x-amz-checksum-crc32"), SRV_DIGEST_TRAILER_UNKNOWN);
     CHECK_EQ_INT(PLAN("x-amz-content-sha256", "junk"), SRV_DIGEST_BAD_PAYLOAD_HASH);
     CHECK_EQ_INT(PLAN("x-amz-content-sha256", "UNSIGNED-PAYLOAD"), SRV_DIGEST_FINE);
     CHECK(!p.has_payload);
     CHECK_EQ_INT(PLAN("x-amz-content-sha256", hash), SRV_DIGEST_FINE);
     CHECK(p.has_payload);
+}
+
+TEST(a_checksum_may_follow_in_the_trailer_of_a_framed_body)
+{
+    struct srv_digest_plan p;
+    struct srv_digest digest;
+    uint8_t md5[16];
+
+    CHECK_EQ_INT(PLAN_FRAMED("x-amz-trailer", "X-Amz-Checksum-Crc32", "x-amz-content-sha256",
+                             "STREAMING-UNSIGNED-PAYLOAD-TRAILER"),
+                 SRV_DIGEST_FINE);
+    CHECK(p.is_trailing && !p.has_value && p.checksum == SRV_CHECKSUM_CRC32);
+    CHECK_EQ_INT(PLAN_FRAMED("x-amz-trailer", "x-amz-checksum-sha256",
+                             "x-amz-sdk-checksum-algorithm", "SHA256"),
+                 SRV_DIGEST_FINE);
+    CHECK(p.is_trailing && p.checksum == SRV_CHECKSUM_SHA256);
+    CHECK_EQ_INT(PLAN_FRAMED("x-amz-trailer", "expires"), SRV_DIGEST_TRAILER_UNKNOWN);
+    CHECK_EQ_INT(PLAN_FRAMED("x-amz-sdk-checksum-algorithm", "SHA256"),
+                 SRV_DIGEST_CHECKSUM_MISSING);
+    CHECK_EQ_INT(
+        PLAN_FRAMED("x-amz-trailer", "x-amz-checksum-crc32", "x-amz-checksum-crc32", "NhCmhg=="),
+        SRV_DIGEST_TRAILER_AND_VALUE);
+
+    static const char *const values[] = {"NhCmhg==", "NhCmhw=="};
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ_INT(PLAN_FRAMED("x-amz-trailer", "x-amz-checksum-crc32"), SRV_DIGEST_FINE);
+        CHECK_EQ_INT(srv_digest_init(&digest, &p), SRV_DIGEST_FINE);
+        CHECK_EQ_INT(srv_digest_update(&digest, "hello", 5), SRV_DIGEST_FINE);
+        CHECK(!srv_digest_set_value(&digest, str("bad")));
+        CHECK(srv_digest_set_value(&digest, str(values[i])));
+        CHECK_EQ_INT(srv_digest_finish(&digest, md5),
+                     i == 0 ? SRV_DIGEST_FINE : SRV_DIGEST_CHECKSUM_DIFFERS);
+        srv_digest_fini(&digest);
+    }
 }

@@ -63,7 +63,7 @@ static const struct row rows[] = {
     {"POST", "/abc/k", "", REFUSED, NOPE, "abc", "k"},
     {"PATCH", "/abc/k", "", REFUSED, NOT_ALLOWED, "abc", "k"},
     {"get", "/abc/k", "", REFUSED, NOT_ALLOWED, "abc", "k"},
-    {"OPTIONS", "/abc/k", "", REFUSED, NOT_ALLOWED, "abc", "k"},
+    {"OPTIONS", "/abc/k", "", SRV_S3_OP_PREFLIGHT_OBJECT, OK, "abc", "k"},
     {"GET", "/abc/a/b/", "", SRV_S3_OP_GET_OBJECT, OK, "abc", "a/b/"},
     {"GET", "/abc//k", "", SRV_S3_OP_GET_OBJECT, OK, "abc", "/k"},
     {"GET", "/abc//", "", SRV_S3_OP_GET_OBJECT, OK, "abc", "/"},

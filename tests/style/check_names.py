@@ -16,7 +16,7 @@ ARCHIVES = {
 # Definitions that stand in front of libh2o's own on purpose.
 INTERPOSED = {"h2o_hpack_flatten_response"}
 MACROS = {"engine": ("ENG_", "GYRE_"), "api": ("GYRE_", "API_"), "server": ("SRV_",)}
-FREE_MACROS = {"X", "TRY", "likely", "unlikely"}
+FREE_MACROS = {"X", "TRY", "likely", "unlikely", "PY_SSIZE_T_CLEAN"}
 
 
 def symbols(path, *options):

@@ -1,0 +1,390 @@
+/* Opening the file of the index and bringing it into step with the store; and leaving it.
+ *
+ * Every process that writes holds a byte of a lock file and has a row with its mark: what it stored
+ * before the mark is in the index. Whoever finds a row whose byte nobody holds has met a process
+ * that died, and looks through what the store got since that mark. A process that ends in order
+ * takes its row away, and the last one to do so leaves a mark for all.
+ *
+ * A file that is damaged is unlinked, not mended, and its successor is made from the whole store.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/log.h"
+#include "server/s3/names_internal.h"
+
+enum { MAKER_BYTE = SRV_NAMES_WRITERS_MAX, GROUP = 512, CACHE_KIB = 16 << 10 };
+
+/* ---- Locks ---- */
+
+static bool set_lock(const struct srv_names *names, off_t byte, short type)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+
+    return fcntl(names->lock_fd, F_OFD_SETLK, &lock) == 0;
+}
+
+static bool open_locks(struct srv_names *names)
+{
+    char path[SRV_NAMES_PATH_MAX + 8];
+
+    if (names->lock_fd >= 0)
+        return true;
+    snprintf(path, sizeof path, "%s-writers", names->path);
+    names->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (names->lock_fd < 0)
+        snprintf(names->db.message, sizeof names->db.message, "%s-writers: %s", "names.sqlite",
+                 strerror(errno));
+    return names->lock_fd >= 0;
+}
+
+/* ---- The file ---- */
+
+static void note_identity(struct srv_names *names)
+{
+    struct stat status;
+
+    if (stat(names->path, &status) != 0)
+        status = (struct stat){0};
+    names->device = status.st_dev;
+    names->inode = status.st_ino;
+}
+
+bool srv_names_is_in_place(const struct srv_names *names)
+{
+    struct stat status;
+
+    return stat(names->path, &status) == 0 && status.st_dev == names->device &&
+           status.st_ino == names->inode && status.st_size > 0;
+}
+
+static void unlink_all(const struct srv_names *names)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    char path[SRV_NAMES_PATH_MAX + 8];
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        snprintf(path, sizeof path, "%s%s", names->path, suffixes[i]);
+        (void)unlink(path);
+    }
+}
+
+/* Only one process at a time throws a file away, and only the one it found damaged: another may
+ * have made a new one already. */
+static bool discard(struct srv_names *names)
+{
+    struct stat status;
+
+    if (!set_lock(names, MAKER_BYTE, F_WRLCK))
+        return false;
+    if (stat(names->path, &status) != 0 || names->inode == 0 ||
+        (status.st_dev == names->device && status.st_ino == names->inode))
+        unlink_all(names);
+    set_lock(names, MAKER_BYTE, F_UNLCK);
+    names->is_damaged = false;
+    names->was_moved = true;
+    return true;
+}
+
+static bool open_file(struct srv_names *names)
+{
+    if (names->is_damaged && !discard(names))
+        return false;
+    atomic_fetch_add_explicit(&names->generation, 1, memory_order_acq_rel);
+    enum srv_names_fault fault = srv_names_db_open(&names->db, names->path, true, CACHE_KIB);
+    note_identity(names);
+    if (fault != SRV_NAMES_FINE)
+        srv_names_fail(names, fault);
+    return fault == SRV_NAMES_FINE;
+}
+
+/* ---- Who writes ---- */
+
+struct census {
+    struct srv_names *names;
+    bool has_row[SRV_NAMES_WRITERS_MAX];
+    bool is_dead[SRV_NAMES_WRITERS_MAX]; /* its byte is locked by us now */
+    bool had_own;                        /* we had a row already */
+    size_t n_alive;                      /* besides us */
+    size_t n_dead;
+    struct srv_names_mark *marks; /* of the dead, in the order of their slots */
+};
+
+static void count_writer(void *data, int slot, const struct srv_names_mark *mark)
+{
+    struct census *census = data;
+    struct srv_names *names = census->names;
+
+    if (slot < 0 || slot >= SRV_NAMES_WRITERS_MAX)
+        return;
+    census->has_row[slot] = true;
+    if (slot == names->slot) {
+        census->had_own = true;
+        return;
+    }
+    if (!set_lock(names, slot, F_WRLCK)) {
+        census->n_alive++;
+        return;
+    }
+    struct srv_names_mark *more =
+        realloc(census->marks, (census->n_dead + 1) * sizeof *census->marks);
+    if (more == NULL) {
+        set_lock(names, slot, F_UNLCK); /* somebody finds it again */
+        census->n_alive++;
+        return;
+    }
+    census->marks = more;
+    census->marks[census->n_dead++] = *mark;
+    census->is_dead[slot] = true;
+}
+
+static void end_census(struct census *census)
+{
+    for (int slot = 0; slot < SRV_NAMES_WRITERS_MAX; slot++)
+        if (census->is_dead[slot])
+            set_lock(census->names, slot, F_UNLCK);
+    free(census->marks);
+}
+
+/* A byte that nobody holds and whose row would not overwrite that of a dead one. */
+static void choose_slot(struct srv_names *names, const struct census *census)
+{
+    for (int slot = 0; slot < SRV_NAMES_WRITERS_MAX && names->slot < 0; slot++)
+        if (!census->has_row[slot] && set_lock(names, slot, F_WRLCK))
+            names->slot = slot;
+}
+
+static enum srv_names_fault bury(struct srv_names *names, const struct census *census)
+{
+    enum srv_names_fault fault = SRV_NAMES_FINE;
+
+    for (int slot = 0; slot < SRV_NAMES_WRITERS_MAX && fault == SRV_NAMES_FINE; slot++)
+        if (census->is_dead[slot])
+            fault = srv_names_db_delete_writer(&names->db, slot);
+    return fault;
+}
+
+/* ---- Catching up ---- */
+
+static bool take_object(void *data, const struct gyre_handle *handle)
+{
+    struct srv_names *names = data;
+    struct srv_s3_meta meta;
+    char name[SRV_NAME_MAX];
+    size_t len;
+    const void *bytes = gyre_handle_meta(handle, &len);
+
+    if (!srv_s3_meta_decode(bytes, len, &meta) || !srv_names_lists(names, meta.bucket))
+        return true;
+    len = srv_name_write(meta.bucket, meta.key, name);
+    srv_names_again(names, (struct srv_str){name, len});
+    if (names->n_again >= GROUP)
+        srv_names_flush(names);
+    return names->db.db != NULL && !srv_names_is_stopping(names);
+}
+
+/* Lists what was stored since the mark, or everything. False if it did not get to the end. */
+static bool catch_up(struct srv_names *names, const struct srv_names_mark *mark)
+{
+    gyre_err err = mark == NULL ? gyre_each(names->store, GYRE_POOL_MAIN, take_object, names)
+                                : gyre_each_since(names->store, GYRE_POOL_MAIN, mark->bytes,
+                                                  mark->len, take_object, names);
+
+    if (err == GYRE_FOREIGN) {
+        snprintf(names->db.message, sizeof names->db.message, "it belongs to another store");
+        srv_names_fail(names, SRV_NAMES_DAMAGED);
+        return false;
+    }
+    if (names->db.db != NULL)
+        srv_names_flush(names);
+    return err == GYRE_OK && names->db.db != NULL && !srv_names_is_stopping(names);
+}
+
+/* What the state of a file says, and what follows for us. */
+struct plan {
+    bool is_complete;
+    struct srv_names_mark mark;
+    char *unlisted; /* as it was then */
+};
+
+/* Whether all buckets that had no index still have none: what such a bucket holds is not listed. */
+static bool is_wide_enough(const struct srv_names *names, const struct plan *plan)
+{
+    for (const char *line = plan->unlisted; line != NULL && *line != 0;) {
+        size_t len = strcspn(line, "\n");
+        if (srv_names_lists(names, (struct srv_str){line, len}))
+            return false;
+        line += len + (line[len] != 0);
+    }
+    return true;
+}
+
+static enum srv_names_fault set_state(struct srv_names *names, const struct srv_names_mark *mark,
+                                      const struct census *census)
+{
+    enum srv_names_fault fault = srv_names_db_run(&names->db, SRV_NAMES_BEGIN_WRITE);
+
+    if (fault == SRV_NAMES_FINE)
+        fault = srv_names_db_set_state(&names->db, true, mark, names->unlisted);
+    if (fault == SRV_NAMES_FINE)
+        fault = bury(names, census);
+    if (fault == SRV_NAMES_FINE)
+        fault = srv_names_db_run(&names->db, SRV_NAMES_COMMIT);
+    if (fault != SRV_NAMES_FINE)
+        srv_names_db_rollback(&names->db);
+    return fault;
+}
+
+/* Lists the whole store. One process does it; the others wait for the state to say so. */
+static bool make(struct srv_names *names, struct plan *plan)
+{
+    struct srv_names_mark *mark = &plan->mark;
+
+    if (!set_lock(names, MAKER_BYTE, F_WRLCK))
+        return false;
+    srv_log(SRV_LOG_INFO, "%s: making the index of names from the store", names->path);
+    bool ok = gyre_mark(names->store, mark->bytes, sizeof mark->bytes, &mark->len) == GYRE_OK &&
+              catch_up(names, NULL);
+    set_lock(names, MAKER_BYTE, F_UNLCK);
+    if (ok)
+        srv_log(SRV_LOG_INFO, "%s: the index of names is complete", names->path);
+    return ok;
+}
+
+static bool step_in(struct srv_names *names, const struct census *census, struct plan *plan)
+{
+    bool ok = true;
+
+    if (!plan->is_complete || !is_wide_enough(names, plan))
+        return make(names, plan);
+    /* Nobody has a row: what was stored since the last one left is unknown to all. A file that took
+     * another's place was made without regard to what we stored meanwhile. */
+    bool nobody = census->n_alive + census->n_dead == 0 && !census->had_own;
+    bool from_state = nobody || names->was_moved;
+    if (from_state)
+        ok = catch_up(names, &plan->mark);
+    for (size_t i = 0; ok && i < census->n_dead; i++)
+        ok = catch_up(names, &census->marks[i]);
+    if (ok && names->has_missed)
+        ok = catch_up(names, &names->mark);
+    return ok;
+}
+
+/* Our row, the rows of others, and the state, all of one moment. */
+static enum srv_names_fault look_around(struct srv_names *names, struct census *census,
+                                        struct plan *plan)
+{
+    enum srv_names_fault fault = srv_names_db_run(&names->db, SRV_NAMES_BEGIN_WRITE);
+
+    if (fault == SRV_NAMES_FINE)
+        fault = srv_names_db_state(&names->db, &plan->is_complete, &plan->mark, &plan->unlisted);
+    if (fault == SRV_NAMES_FINE)
+        fault = srv_names_db_writers(&names->db, count_writer, census);
+    if (fault == SRV_NAMES_FINE) {
+        choose_slot(names, census);
+        if (names->slot < 0) {
+            snprintf(names->db.message, sizeof names->db.message,
+                     "more than %d processes write to it", SRV_NAMES_WRITERS_MAX);
+            fault = SRV_NAMES_TROUBLE;
+        }
+    }
+    if (fault == SRV_NAMES_FINE)
+        fault = srv_names_db_set_writer(&names->db, names->slot, &names->mark);
+    if (fault == SRV_NAMES_FINE)
+        fault = srv_names_db_run(&names->db, SRV_NAMES_COMMIT);
+    if (fault != SRV_NAMES_FINE)
+        srv_names_db_rollback(&names->db);
+    return fault;
+}
+
+void srv_names_join(struct srv_names *names)
+{
+    struct census census = {.names = names};
+    struct plan *plan = calloc(1, sizeof *plan);
+
+    if (plan == NULL || !open_locks(names) || !open_file(names))
+        goto out;
+    enum srv_names_fault fault = look_around(names, &census, plan);
+    if (fault != SRV_NAMES_FINE) {
+        srv_names_fail(names, fault);
+        goto out;
+    }
+    if (!step_in(names, &census, plan)) {
+        srv_names_db_close(&names->db);
+        goto out;
+    }
+    fault = set_state(names, &plan->mark, &census);
+    if (fault != SRV_NAMES_FINE) {
+        srv_names_fail(names, fault);
+        goto out;
+    }
+    names->has_missed = names->was_moved = names->has_complained = false;
+    atomic_store_explicit(&names->is_ready, true, memory_order_release);
+out:
+    end_census(&census);
+    if (plan != NULL)
+        free(plan->unlisted);
+    free(plan);
+}
+
+void srv_names_mourn(struct srv_names *names)
+{
+    struct census census = {.names = names};
+    enum srv_names_fault fault = srv_names_db_writers(&names->db, count_writer, &census);
+    bool ok = fault == SRV_NAMES_FINE && census.n_dead > 0;
+
+    for (size_t i = 0; ok && i < census.n_dead; i++)
+        ok = catch_up(names, &census.marks[i]);
+    if (ok)
+        fault = bury(names, &census);
+    if (fault != SRV_NAMES_FINE)
+        srv_names_fail(names, fault);
+    end_census(&census);
+}
+
+/* ---- The end ---- */
+
+static void leave_mark(struct srv_names *names, const struct srv_names_mark *mark)
+{
+    struct census census = {.names = names};
+    bool is_complete;
+    struct srv_names_mark *old = malloc(sizeof *old);
+    char *unlisted = NULL;
+    enum srv_names_fault fault = SRV_NAMES_TROUBLE;
+
+    if (old != NULL)
+        fault = srv_names_db_run(&names->db, SRV_NAMES_BEGIN_WRITE);
+    if (fault == SRV_NAMES_FINE)
+        fault = srv_names_db_writers(&names->db, count_writer, &census);
+    if (fault == SRV_NAMES_FINE)
+        fault = srv_names_db_delete_writer(&names->db, names->slot);
+    if (fault == SRV_NAMES_FINE && census.n_alive + census.n_dead == 0)
+        fault = srv_names_db_state(&names->db, &is_complete, old, &unlisted);
+    if (fault == SRV_NAMES_FINE && unlisted != NULL && is_complete)
+        fault = srv_names_db_set_state(&names->db, true, mark, unlisted);
+    if (fault == SRV_NAMES_FINE)
+        fault = srv_names_db_run(&names->db, SRV_NAMES_COMMIT);
+    if (fault != SRV_NAMES_FINE)
+        srv_names_db_rollback(&names->db);
+    free(unlisted);
+    free(old);
+    end_census(&census);
+}
+
+void srv_names_part(struct srv_names *names)
+{
+    struct srv_names_mark mark;
+
+    srv_names_flush(names);
+    /* Nobody is inside any more, so all that is older than this mark has been noted. */
+    if (names->db.db != NULL && srv_names_is_ready(names) &&
+        gyre_mark(names->store, mark.bytes, sizeof mark.bytes, &mark.len) == GYRE_OK)
+        leave_mark(names, &mark);
+    srv_names_db_close(&names->db);
+}
