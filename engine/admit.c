@@ -154,7 +154,7 @@ static void count_part(struct eng_store *store, uint8_t pool, const uint8_t key[
     }
 }
 
-/* At most three times in a lap, so that it costs little. */
+/* At most once in an epoch, so that it costs little. */
 static void count_parts(struct eng_store *store, const struct eng_place *place,
                         const struct eng_ref *ref)
 {
@@ -176,8 +176,11 @@ void eng_hit(struct eng_store *store, const struct eng_place *place, const struc
     const struct eng_doc *doc = ref->doc;
     uint64_t length = doc->type == ENG_HEAD ? doc->total_len : doc->body_len;
     sample(stripe, place->hash, ENG_EVENT_HIT, units_of(length));
-    if (eng_slot_count_hit(&stripe->slots[ref->slot], ref->slot_word, epoch_of(stripe)) &&
-        doc->type == ENG_HEAD)
+    struct eng_slot *slot = &stripe->slots[ref->slot];
+    uint32_t epoch = epoch_of(stripe);
+    bool counted = eng_slot_count_hit(slot, ref->slot_word, epoch);
+    /* A part can have been cooled since its HEAD's counter came to its end. */
+    if (doc->type == ENG_HEAD && (counted || eng_slot_note_epoch(slot, ref->slot_word, epoch)))
         count_parts(store, place, ref);
 }
 

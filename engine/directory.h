@@ -106,6 +106,8 @@ uint32_t eng_granule_next_locked(const struct eng_stripe *stripe, uint32_t slot)
 void eng_slot_mark_verified(struct eng_slot *slot, uint32_t slot_word);
 /* Whether it was counted: the counter ends at three, and of the hits in one epoch one counts. */
 bool eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word, uint32_t epoch);
+/* Notes the epoch of a hit on a counter that has ended; whether it is a new one. */
+bool eng_slot_note_epoch(struct eng_slot *slot, uint32_t slot_word, uint32_t epoch);
 /* Takes a hit away, if there is one. */
 void eng_slot_cool(struct eng_slot *slot);
 /* Takes the verified mark away: the next reader checks the document again. */

@@ -146,7 +146,7 @@ static void remember_locked(struct eng_stripe *stripe, uint64_t identity)
     struct eng_stripe_rt *rt = stripe->rt;
     uint64_t objects = atomic_load_explicit(&rt->documents, memory_order_relaxed) -
                        atomic_load_explicit(&rt->parts, memory_order_relaxed);
-    eng_ghost_put(&rt->ghost, stripe->ghost, stripe->n_ghost, identity, 2 * objects);
+    eng_ghost_put(&rt->ghost, stripe->ghost, stripe->n_ghost, identity, objects);
 }
 
 void eng_evict_locked(struct eng_batch *batch, const struct eng_met *met)

@@ -36,7 +36,10 @@ static uint32_t next_free(const struct eng_stripe *stripe, uint32_t from)
 bool eng_ring_may_grow_locked(const struct eng_stripe *stripe, uint8_t ring)
 {
     const struct eng_ring *it = eng_ring_of(stripe, ring);
-    return it->n_segments < it->max_segments && next_free(stripe, 0) != ENG_NO_SEGMENT;
+    const struct eng_ring *other = eng_ring_of(stripe, other_of(ring));
+    return it->n_segments < it->max_segments &&
+           it->n_segments + other->n_segments < it->max_segments + other->max_segments &&
+           next_free(stripe, 0) != ENG_NO_SEGMENT;
 }
 
 void eng_ring_share_locked(struct eng_stripe *stripe, uint8_t pool)
@@ -69,8 +72,7 @@ size_t eng_ring_ahead_locked(const struct eng_stripe *stripe, uint8_t ring, uint
 {
     const struct eng_ring *it = eng_ring_of(stripe, ring);
     size_t n = 0;
-    uint32_t room =
-        it->max_segments > it->n_segments ? it->max_segments - it->n_segments : 0;
+    uint32_t room = eng_ring_may_grow_locked(stripe, ring) ? it->max_segments - it->n_segments : 0;
     uint32_t segment = next_free(stripe, 0);
     for (; n < max && room > 0 && segment != ENG_NO_SEGMENT; room--) {
         segments_out[n++] = segment;

@@ -50,22 +50,25 @@ uint64_t eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uin
     return length(eng_run_at(ring, ring->n_runs - 1));
 }
 
-/* The oldest run of `least` units, or the shortest of its segment; n_runs: there is none. */
-static uint32_t find(const struct eng_ring *ring, uint64_t segment_units, uint64_t least,
-                     bool shortest)
+/* The oldest run of `least` units; n_runs: there is none. */
+static uint32_t find_oldest(const struct eng_ring *ring, uint64_t least)
+{
+    uint32_t i = 0;
+    while (i < ring->n_runs && length(eng_run_get(ring, i)) < least)
+        i++;
+    return i;
+}
+
+/* The shortest of `least` units in a segment. */
+static uint32_t find_shortest(const struct eng_ring *ring, uint64_t segment_units, uint64_t segment,
+                              uint64_t least)
 {
     uint32_t found = ring->n_runs;
     for (uint32_t i = 0; i < ring->n_runs; i++) {
         const struct eng_run *run = eng_run_get(ring, i);
-        if (found < ring->n_runs && run->start / segment_units !=
-                                        eng_run_get(ring, found)->start / segment_units)
-            break;
-        if (length(run) < least ||
-            (found < ring->n_runs && length(run) >= length(eng_run_get(ring, found))))
-            continue;
-        found = i;
-        if (!shortest)
-            break;
+        if (run->start / segment_units == segment && length(run) >= least &&
+            (found == ring->n_runs || length(run) < length(eng_run_get(ring, found))))
+            found = i;
     }
     return found;
 }
@@ -73,7 +76,11 @@ static uint32_t find(const struct eng_ring *ring, uint64_t segment_units, uint64
 bool eng_runs_take_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t least,
                           uint64_t most, uint64_t *start_out, uint64_t *units_out, uint32_t *n_older_out)
 {
-    uint32_t i = find(ring, segment_units, least, least < most);
+    uint32_t i = ring->n_runs;
+    if (least < most && ring->cursor > 0)
+        i = find_shortest(ring, segment_units, (ring->cursor - 1) / segment_units, least);
+    if (i == ring->n_runs)
+        i = find_oldest(ring, least);
     if (i == ring->n_runs)
         return false;
     struct eng_run *run = eng_run_at(ring, i);

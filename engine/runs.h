@@ -19,8 +19,9 @@ uint64_t eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uin
                               uint64_t end, uint64_t limit_units);
 
 /* Cuts from `least` to `most` units (whole pages) from the oldest run that has `least`; false: none
- * has. Where less than `most` would do, a shorter run of the same segment is preferred, so that
- * small demands do not spoil places for large ones. *n_older_out: how many runs lie before it. */
+ * has. Where less than `most` would do, the shortest run of the segment that is being written is
+ * preferred: small demands do not spoil places for large ones, and what is written together lies
+ * together. *n_older_out: how many runs lie before it. */
 bool eng_runs_take_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t least,
                           uint64_t most, uint64_t *start_out, uint64_t *units_out, uint32_t *n_older_out);
 

@@ -12,7 +12,8 @@ enum {
     S_SHARE = 10,
     PROMOTE_HITS = 2,
     HITS_MAX = 3,
-    MARGIN = 100 /* one part in so many */
+    MARGIN = 100, /* one part in so many */
+    LEAD = 4      /* ages in a row: about the time a shadow takes to turn over */
 };
 
 /* ---- Queues and nodes ---- */
@@ -154,8 +155,11 @@ static void age(struct eng_shadow *shadow)
     shadow->weight -= shadow->weight / 10;
     const struct eng_shadow_cache *mine = shadow->mode == ENG_MODE_R ? &shadow->r : &shadow->f;
     const struct eng_shadow_cache *other = shadow->mode == ENG_MODE_R ? &shadow->f : &shadow->r;
-    if (other->score <= mine->score + mine->score / MARGIN)
+    bool ahead = other->score > mine->score + mine->score / MARGIN;
+    shadow->lead = ahead ? shadow->lead + 1 : 0;
+    if (shadow->lead < LEAD)
         return;
+    shadow->lead = 0;
     shadow->mode = shadow->mode == ENG_MODE_R ? ENG_MODE_F : ENG_MODE_R;
     shadow->switches++;
 }

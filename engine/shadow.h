@@ -56,7 +56,7 @@ struct eng_shadow {
     uint64_t samples, in_age; /* requests, since the scores were aged last */
     uint64_t weight;          /* requests, 16 binary places, aged as the scores are */
     uint64_t switches;
-    uint32_t mode, lead; /* the better one lately; for how many ages */
+    uint32_t mode, lead; /* the better one lately; ages the other has been ahead since */
     struct eng_shadow_cache f, r;
     struct eng_ghost ghost;
     uint16_t ghost_table[ENG_SHADOW_GHOST];

@@ -150,6 +150,18 @@ bool eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word, uint32_t epoc
     return false;
 }
 
+bool eng_slot_note_epoch(struct eng_slot *slot, uint32_t slot_word, uint32_t epoch)
+{
+    uint32_t now = atomic_load_explicit(&slot->word, memory_order_relaxed);
+    while (((now ^ slot_word) & ENG_SLOT_GENERATION) == 0 && ((now ^ epoch) & ENG_SLOT_EPOCH) != 0) {
+        uint32_t next = (now & ~ENG_SLOT_EPOCH) | (epoch & ENG_SLOT_EPOCH);
+        if (atomic_compare_exchange_weak_explicit(&slot->word, &now, next, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
 void eng_slot_cool(struct eng_slot *slot)
 {
     uint32_t now = atomic_load_explicit(&slot->word, memory_order_relaxed);
