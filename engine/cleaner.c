@@ -207,8 +207,10 @@ static void step_in_segment(struct eng_stripe *stripe, uint8_t ring_id, uint64_t
                             bool hard, struct eng_clean_step *step)
 {
     struct eng_batch batch;
-    uint64_t start = eng_ring_of(stripe, ring_id)->hand; /* moves under the clean lock, which we hold */
-    eng_measure(stripe, start, start + ENG_BATCH_UNITS);
+    uint64_t start = eng_ring_of(stripe, ring_id)->hand; /* moves under the clean lock, ours */
+    uint64_t segment_end = (start / stripe->segment_units + 1) * stripe->segment_units;
+    uint64_t end = start + ENG_BATCH_UNITS;
+    eng_measure(stripe, start, end < segment_end ? end : segment_end);
     eng_alloc_lock(stripe);
     begin_locked(&batch, stripe, ring_id, hard);
     mark_pins(&batch);

@@ -11,10 +11,9 @@
 enum { CONTENDED_LAPS = 16, EPOCHS_PER_LAP = 64 };
 
 /* Documents that stay lie everywhere, and hardly ever leave room for a long extent between them. A
- * reservation for which so much was cleaned in vain gets its place at their cost: the alternative
- * were to clean all of the ring and find it nowhere. */
-#define HARD_SHARE 8
-#define HARD_BYTES (UINT64_C(8) << 20)
+ * reservation for which so many times its length was cleaned in pieces gets its place at their cost:
+ * the alternative were to clean all of the ring and find it nowhere. */
+#define HARD_SHARE 4
 
 static void set_reserved_locked(struct eng_stripe *stripe, uint64_t units)
 {
@@ -155,7 +154,8 @@ gyre_err eng_log_take_copy_locked(struct eng_stripe *stripe, uint8_t ring, uint6
 
 /* What one caller's cleaning has come to. */
 struct lap {
-    uint64_t moved_units; /* since something long enough was freed */
+    uint64_t moved_units;   /* since something long enough was freed */
+    uint64_t cleaned_units; /* the same */
     uint64_t total_units;
     uint64_t busy_units;
 };
@@ -164,10 +164,19 @@ static bool lap_over(const struct lap *lap, const struct eng_stripe *stripe,
                      const struct eng_ring *ring)
 {
     uint64_t ring_units = ring->n_segments * stripe->segment_units;
-    return lap->moved_units > ring_units || lap->total_units > CONTENDED_LAPS * ring_units;
+    return lap->moved_units > 2 * ring_units || lap->total_units > CONTENDED_LAPS * ring_units;
 }
 
-/* Cleans and tries again until it fits or a whole lap has not been enough. Space that others took
+/* Hot documents cool as the hand passes, so a lap on which all of them stayed is followed by one on
+ * which none does. */
+static bool must_be_hard(const struct lap *lap, const struct eng_stripe *stripe,
+                         const struct eng_ring *ring, uint64_t units)
+{
+    return lap->cleaned_units >= HARD_SHARE * units ||
+           lap->moved_units > ring->n_segments * stripe->segment_units;
+}
+
+/* Cleans and tries again until it fits or two laps have not been enough. Space that others took
  * away in between starts the count anew: the ring is busy then, not full. */
 static gyre_err clean_and_take(struct eng_stripe *stripe, uint8_t ring_id,
                                const struct demand *demand, struct grant *grant_out)
@@ -188,13 +197,15 @@ static gyre_err clean_and_take(struct eng_stripe *stripe, uint8_t ring_id,
             return lap.busy_units >= units || lap.total_units > lap.moved_units ? GYRE_BUSY
                                                                                 : GYRE_NO_SPACE;
         struct eng_clean_step step;
-        bool hard = lap.moved_units > HARD_SHARE * units + HARD_BYTES / ENG_UNIT;
-        err = eng_clean_step_locked(stripe, ring_id, limit, hard, &step);
+        err = eng_clean_step_locked(stripe, ring_id, limit, must_be_hard(&lap, stripe, ring, units),
+                                    &step);
         if (err != GYRE_OK)
             return err;
         lap.total_units += step.moved_units;
         lap.busy_units += step.busy_units;
-        lap.moved_units = step.longest_units >= units ? 0 : lap.moved_units + step.moved_units;
+        bool fits = step.longest_units >= units;
+        lap.moved_units = fits ? 0 : lap.moved_units + step.moved_units;
+        lap.cleaned_units = fits ? 0 : lap.cleaned_units + step.cleaned_units;
     }
 }
 

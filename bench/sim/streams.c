@@ -256,7 +256,7 @@ const struct sim_stream sim_streams[] = {
      make_kv},
     {"kv-scan", "the same with a tenth of one-touch scans", 16 * GIB, 256 * MIB, 1000000,
      make_scan},
-    {"kv-4g", "as kv, in a store of 4 GiB", 4 * GIB, 64 * MIB, 400000, make_kv},
+    {"kv-4g", "as kv, in a store of 4 GiB", 4 * GIB, 128 * MIB, 400000, make_kv},
     {"drift", "popularity changes all the time", 16 * GIB, 256 * MIB, 1000000, make_drift},
     {"decay", "objects are born and fade", 16 * GIB, 256 * MIB, 1000000, make_decay},
     {"burst", "each request one to four times in a row", 16 * GIB, 256 * MIB, 1000000, make_burst},
