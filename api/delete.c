@@ -1,6 +1,7 @@
 /* Removing objects. */
 #include "engine/writer.h"
 
+#include "api/handle.h"
 #include "api/store.h"
 
 _Static_assert((int)GYRE_ALWAYS == (int)ENG_ALWAYS && (int)GYRE_IF_ABSENT == (int)ENG_IF_ABSENT &&
@@ -11,7 +12,7 @@ gyre_err gyre_delete(struct gyre_store *store, const struct gyre_key *key,
                      enum gyre_condition condition, uint64_t if_serial, unsigned flags)
 {
     if (key == NULL || (condition != GYRE_ALWAYS && condition != GYRE_IF_SERIAL) ||
-        (flags & ~(unsigned)GYRE_PUT_SYNC) != 0)
+        (flags & ~((unsigned)GYRE_PUT_SYNC | 0x1Fu << 24)) != 0)
         return GYRE_INVALID;
     uint32_t shard;
     gyre_err err = api_enter(store, &shard);
@@ -19,6 +20,14 @@ gyre_err gyre_delete(struct gyre_store *store, const struct gyre_key *key,
         return err;
     enum eng_condition eng = (enum eng_condition)condition;
     bool sync = (flags & GYRE_PUT_SYNC) != 0;
+    if (flags >= API_ONE_POOL) {
+        uint8_t pool = (uint8_t)api_flags_pool(flags);
+        err = api_pool_usable(store, pool)
+                  ? eng_delete(store->engine, pool, key->bytes, eng, if_serial, sync)
+                  : GYRE_INVALID;
+        api_leave(store, shard);
+        return err;
+    }
     err = eng_delete(store->engine, ENG_POOL_MAIN, key->bytes, eng, if_serial, sync);
     if (api_meta_used(store) &&
         (err == GYRE_NOT_FOUND || (err == GYRE_OK && condition == GYRE_ALWAYS))) {

@@ -6,6 +6,7 @@
 #include "engine/base/sys.h"
 #include "engine/directory.h"
 #include "engine/locks.h"
+#include "engine/pool.h"
 
 #include "api/each.h"
 #include "api/handle.h"
@@ -61,7 +62,7 @@ static gyre_err collect(struct eng_stripe *stripe, uint8_t pool, uint32_t first,
     eng_alloc_lock(stripe);
     for (uint32_t i = first; i < first + n && err == GYRE_OK; i++) {
         const struct eng_segment_row *row = &stripe->rt->segments[i];
-        if (row->state == ENG_SEGMENT_RING && row->pool == pool)
+        if (row->state == ENG_SEGMENT_RING && eng_pool_of_ring(row->pool) == pool)
             err = collect_segment_locked(stripe, i, offsets);
     }
     eng_alloc_unlock(stripe);
@@ -76,6 +77,7 @@ static const struct eng_doc *doc_at(const struct eng_stripe *stripe, uint64_t of
 }
 
 struct tour {
+    bool uploads; /* their records, and nothing else */
     struct gyre_store *store;
     enum gyre_pool pool;
     const struct api_newer *newer; /* NULL: everything */
@@ -99,9 +101,12 @@ static gyre_err visit_one(struct tour *tour, uint32_t stripe, const struct eng_d
     struct gyre_key key = gyre_key_of_digest(doc->key);
     struct gyre_handle *handle;
     if (doc->type == ENG_PART || doc->type == ENG_TOMBSTONE ||
+        ((doc->flags & ENG_DOC_UPLOAD) != 0) != tour->uploads ||
         (tour->newer != NULL && doc->serial <= tour->newer->serials[stripe]))
         return GYRE_OK;
-    flags |= tour->pool == GYRE_POOL_META ? API_GET_META_POOL : GYRE_GET_HEAD;
+    flags |= tour->pool == GYRE_POOL_META  ? API_GET_META_POOL
+             : tour->pool > GYRE_POOL_META ? GYRE_GET_HEAD | GYRE_IN_POOL(tour->pool)
+                                           : GYRE_GET_HEAD;
     gyre_err err = api_handle_open(tour->store, &key, eng_clock_real_s(), flags, &handle);
     if (err == GYRE_NOT_FOUND || err == GYRE_EXPIRED)
         return GYRE_OK;
@@ -139,7 +144,20 @@ gyre_err api_each(struct gyre_store *store, enum gyre_pool pool, const struct ap
 {
     struct tour tour = {.store = store, .pool = pool, .newer = newer, .visit = visit, .data = data};
     gyre_err err = GYRE_OK;
-    tour.go_on = pool == GYRE_POOL_MAIN || api_meta_used(store);
+    tour.go_on = pool != GYRE_POOL_META || api_meta_used(store);
+    for (uint32_t i = 0; i < store->engine->n_stripes && err == GYRE_OK && tour.go_on; i++)
+        err = visit_stripe(&tour, &store->engine->stripes[i]);
+    free(tour.offsets.at);
+    return err;
+}
+
+gyre_err api_each_upload(struct gyre_store *store,
+                         bool (*visit)(void *data, const struct gyre_handle *handle), void *data)
+{
+    struct tour tour = {
+        .uploads = true, .store = store, .pool = GYRE_POOL_META, .visit = visit, .data = data};
+    gyre_err err = GYRE_OK;
+    tour.go_on = api_meta_used(store);
     for (uint32_t i = 0; i < store->engine->n_stripes && err == GYRE_OK && tour.go_on; i++)
         err = visit_stripe(&tour, &store->engine->stripes[i]);
     free(tour.offsets.at);
@@ -149,12 +167,16 @@ gyre_err api_each(struct gyre_store *store, enum gyre_pool pool, const struct ap
 gyre_err gyre_each(struct gyre_store *store, enum gyre_pool pool,
                    bool (*visit)(void *data, const struct gyre_handle *handle), void *data)
 {
-    if (visit == NULL || (pool != GYRE_POOL_MAIN && pool != GYRE_POOL_META))
+    if (visit == NULL)
         return GYRE_INVALID;
     uint32_t shard;
     gyre_err err = api_enter(store, &shard);
     if (err != GYRE_OK)
         return err;
+    if (!api_pool_usable(store, (unsigned)pool)) {
+        api_leave(store, shard);
+        return GYRE_INVALID;
+    }
     err = api_each(store, pool, NULL, visit, data);
     api_leave(store, shard);
     return err;

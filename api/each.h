@@ -16,6 +16,10 @@ struct api_newer {
                      uint32_t segment);
 };
 
+/* Visits the records of uploads and of their parts. Inside a call. */
+GYRE_MUST_USE gyre_err api_each_upload(struct gyre_store *store,
+                                       bool (*visit)(void *data, const struct gyre_handle *handle),
+                                       void *data);
 /* gyre_each inside a call; `newer` NULL visits everything. */
 GYRE_MUST_USE gyre_err api_each(struct gyre_store *store, enum gyre_pool pool,
                                 const struct api_newer *newer,

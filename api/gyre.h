@@ -74,6 +74,7 @@ GYRE_API void gyre_key_to_hex(const struct gyre_key *key, char hex_out[65]);
 /* ---- Store ---- */
 
 struct gyre_store;
+struct gyre_pool_want; /* gyre_pool.h */
 
 #define GYRE_SIZE_MIN (UINT64_C(64) << 20) /* smallest store in bytes */
 #define GYRE_META_MAX (UINT32_C(1) << 20)  /* longest metadata record in bytes */
@@ -112,6 +113,8 @@ struct gyre_options {
     /* Called during long openings (creating, recovering) from the opening thread; NULL for none. */
     void (*progress)(void *data, const char *what, uint64_t done, uint64_t total);
     void *progress_data;
+    const struct gyre_pool_want *pools; /* to be made with a new store, besides main and meta */
+    size_t n_pools;
 };
 
 GYRE_API void gyre_options_init(struct gyre_options *options);
@@ -213,6 +216,16 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_handle_piece(const struct gyre_handle *hand
  * block. Never blocks. */
 GYRE_API bool gyre_resident(const struct gyre_handle *handle, uint64_t offset, uint64_t len);
 
+/* Bytes of a lent piece may turn out not to be there when they are touched: the file was cut short,
+ * or its medium fails. That is a SIGBUS, which ends the process; after this call it is a run of
+ * zeros instead. `hook` (may be NULL) is called on the thread that touched them, inside the signal
+ * handler. For the whole process, before threads; UNSUPPORTED where the system refuses. */
+GYRE_MUST_USE GYRE_API gyre_err gyre_guard_faults(void (*hook)(void));
+
+/* Whether bytes of [offset, offset+len), which lies inside the object, have turned out not to be
+ * there: what was read of them is worthless. Never blocks. */
+GYRE_API bool gyre_faulted(const struct gyre_handle *handle, uint64_t offset, uint64_t len);
+
 /* Brings [offset, offset+len) into memory and verifies what of it is not verified yet. DAMAGED: the
  * bytes are not what was stored; the object is dropped and the caller must not send them. IO,
  * RANGE, STATE. Blocks for the disk. */
@@ -281,12 +294,15 @@ struct gyre_put_options {
     uint32_t expires; /* 0: never */
     uint64_t etag_hash;
     uint16_t tenant;
-    uint8_t pool; /* enum gyre_pool */
-    uint8_t
-        retention;  /* class that leaves first when higher; kept, used by later eviction policies */
-    unsigned flags; /* GYRE_PUT_* */
+    uint8_t pool;      /* enum gyre_pool, or a number from gyre_pool_find */
+    uint8_t retention; /* class: of two objects as cold, the one of the higher class leaves first */
+    unsigned flags;    /* GYRE_PUT_* */
     enum gyre_condition condition;
     uint64_t if_serial;
+    uint32_t pin_until; /* Unix seconds: not evicted before. Pinned objects take at most a quarter
+                           of a pool, then GYRE_QUOTA. 0: not pinned */
+    uint32_t n_labels;  /* at most GYRE_LABELS_MAX */
+    const uint64_t *labels; /* by which it can be banned, from gyre_label; copied at begin */
 };
 
 GYRE_API void gyre_put_options_init(struct gyre_put_options *options);
@@ -423,4 +439,5 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_check(struct gyre_store *store, bool bodies
 }
 #endif
 
+#include "gyre_pool.h"
 #include "gyre_upload.h"

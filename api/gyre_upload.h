@@ -5,7 +5,7 @@
  *              OPEN -> gone [gyre_upload_abort, or `abandon_at` has passed]
  *
  * An upload and its parts survive restarts. Parts are never evicted while it is open, and what they
- * take is bounded: half of each stripe's main pool, then NO_SPACE. Completing copies no bytes: the
+ * take is bounded: half of each stripe's main pool, then QUOTA. Completing copies no bytes: the
  * parts become the object's. What the object does not name is freed.
  *
  * Threads: any. Blocks: as gyre_put and gyre_delete.

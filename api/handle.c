@@ -93,7 +93,7 @@ static void fill_info(struct gyre_handle *handle)
         .created = doc->created,
         .expires = doc->expires,
         .etag_hash = doc->etag_hash,
-        .meta_len = doc->meta_len,
+        .meta_len = eng_doc_user_meta_len(doc),
         .parts =
             doc->type == ENG_HEAD ? (uint32_t)(doc->body_len / sizeof(struct eng_part_row)) : 0,
         .tenant = doc->tenant,
@@ -110,6 +110,10 @@ static gyre_err find_document(struct gyre_handle *handle, const struct gyre_key 
     struct gyre_store *store = handle->store;
     struct eng_want want = {.key = key->bytes, .pool = ENG_POOL_MAIN};
     gyre_err err = GYRE_NOT_FOUND;
+    if (unlikely(flags >= API_ONE_POOL)) {
+        want.pool = (uint8_t)api_flags_pool(flags);
+        return eng_find(store->engine, &want, now, eng_flags, &handle->doc);
+    }
     if (likely(!(flags & API_GET_META_POOL)))
         err = eng_find(store->engine, &want, now, eng_flags, &handle->doc);
     if (err == GYRE_NOT_FOUND && api_meta_used(store)) {
@@ -213,7 +217,10 @@ gyre_err gyre_get(struct gyre_store *store, const struct gyre_key *key, uint32_t
     gyre_err err = api_enter(store, &shard);
     if (unlikely(err != GYRE_OK))
         return err;
-    err = api_handle_open(store, key, now, flags, handle_out);
+    if (unlikely(flags >= API_ONE_POOL) && !api_pool_usable(store, api_flags_pool(flags)))
+        err = GYRE_INVALID;
+    else
+        err = api_handle_open(store, key, now, flags, handle_out);
     if (err != GYRE_OK) {
         api_leave(store, shard);
         return err;
@@ -244,7 +251,7 @@ const void *gyre_handle_meta(const struct gyre_handle *handle, size_t *len_out)
 {
     GYRE_CHECK(handle->magic == API_HANDLE_LIVE);
     if (len_out != NULL)
-        *len_out = handle->doc.doc->meta_len;
+        *len_out = handle->info.meta_len;
     return handle->doc.meta;
 }
 

@@ -14,8 +14,9 @@
 
 #include "api/gyre.h"
 
+#define API_ONE_POOL (1u << 24) /* flags from here up name a pool, see GYRE_IN_POOL */
 #define API_GET_FLAGS \
-    (unsigned)(GYRE_GET_NOWAIT | GYRE_GET_HEAD | GYRE_GET_LAZY | GYRE_GET_NO_COUNT)
+    (unsigned)(GYRE_GET_NOWAIT | GYRE_GET_HEAD | GYRE_GET_LAZY | GYRE_GET_NO_COUNT | 0x1F << 24)
 /* An internal one: look in the meta pool and nowhere else. */
 #define API_GET_META_POOL (1u << 8)
 #define API_GET_NO_COUNT (unsigned)GYRE_GET_NO_COUNT
@@ -44,6 +45,11 @@ struct gyre_handle {
     struct gyre_handle *next_free;
 };
 
+static inline unsigned api_flags_pool(unsigned flags)
+{
+    return (flags >> 24) - 1;
+}
+
 /* A structure with nothing in it, dead; NULL without memory. And back. */
 struct gyre_handle *api_handle_take(void);
 void api_handle_give(struct gyre_handle *handle);
@@ -71,6 +77,10 @@ bool api_parts_probable(struct eng_store *store, const struct eng_ref *head);
 
 /* Whether the chunk of the part with this index is known to be what was stored. */
 bool api_chunk_checked(const struct api_part *part, uint64_t chunk);
+/* Reads the chunks [first, end) of a part into `buffer`, which is as long as they are, and proves
+ * them there; the object's bytes up to `upto` are wanted next. DAMAGED, IO. */
+GYRE_MUST_USE gyre_err api_copy_chunks(struct gyre_handle *handle, struct api_part *part,
+                                       uint64_t first, uint64_t end, void *buffer, uint64_t upto);
 /* Verifies every part not verified yet. DAMAGED, IO. */
 GYRE_MUST_USE gyre_err api_handle_verify(struct gyre_handle *handle);
 /* Index of the part that holds `offset`, which lies inside the object. */

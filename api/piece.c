@@ -7,6 +7,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/io.h"
+#include "engine/fault.h"
 
 /* Where the bytes from an offset on are: contiguous, proved, and all in one document. */
 struct span {
@@ -14,10 +15,13 @@ struct span {
     uint64_t off, len; /* of the document's body */
 };
 
-/* WOULD_BLOCK: the first byte is not proved yet. The offset lies inside the object. */
+/* WOULD_BLOCK: the first byte is not proved yet. IO: bytes are known not to be there. The offset
+ * lies inside the object. */
 static gyre_err span_at(const struct gyre_handle *handle, uint64_t offset, struct span *span_out)
 {
     if (handle->n_parts == 0) {
+        if (eng_fault_hit(handle->doc.body + offset, handle->info.length - offset))
+            return GYRE_IO;
         *span_out = (struct span){&handle->doc, offset, handle->info.length - offset};
         return GYRE_OK;
     }
@@ -35,7 +39,30 @@ static gyre_err span_at(const struct gyre_handle *handle, uint64_t offset, struc
             end = chunk * ENG_CHUNK;
     }
     *span_out = (struct span){&part->ref, off, end - off};
-    return GYRE_OK;
+    return eng_fault_hit(part->ref.body + off, end - off) ? GYRE_IO : GYRE_OK;
+}
+
+bool gyre_faulted(const struct gyre_handle *handle, uint64_t offset, uint64_t len)
+{
+    if (handle == NULL || handle->head_only || eng_fault_count() == 0)
+        return false;
+    if (handle->n_parts == 0)
+        return eng_fault_hit(handle->doc.body + offset, len);
+    for (uint32_t i = api_part_at(handle, offset); len > 0 && i < handle->n_parts; i++) {
+        const struct api_part *part = &handle->parts[i];
+        uint64_t off = offset - part->start, left = part->ref.doc->body_len - off;
+        uint64_t n = len < left ? len : left;
+        if (eng_fault_hit(part->ref.body + off, n))
+            return true;
+        offset += n;
+        len -= n;
+    }
+    return false;
+}
+
+gyre_err gyre_guard_faults(void (*hook)(void))
+{
+    return eng_fault_guard(hook) ? GYRE_OK : GYRE_UNSUPPORTED;
 }
 
 gyre_err gyre_handle_piece(const struct gyre_handle *handle, uint64_t offset,
@@ -98,7 +125,28 @@ static gyre_err copy_waiting(const struct span *span, void *buffer)
         return eng_pread(span->ref->stripe->fd, buffer, span->len,
                          span->ref->body_file_off + span->off);
     memcpy(buffer, span->ref->body + span->off, span->len);
-    return GYRE_OK;
+    return eng_fault_hit(span->ref->body + span->off, span->len) ? GYRE_IO : GYRE_OK;
+}
+
+/* Whole chunks that are not proved yet are read into the caller's buffer and proved there. False:
+ * there is none, or the buffer is too short for one. */
+static bool copy_unproved(struct gyre_handle *handle, uint64_t offset, void *buffer, size_t len,
+                          size_t *copied_out, gyre_err *err_out)
+{
+    struct api_part *part = &handle->parts[api_part_at(handle, offset)];
+    uint64_t off = offset - part->start, body_len = part->ref.doc->body_len;
+    uint64_t first = off / ENG_CHUNK, end = first;
+    uint64_t room = len < body_len - off ? len : body_len - off;
+    if (off % ENG_CHUNK != 0)
+        return false;
+    while ((end * ENG_CHUNK < off + room) && !api_chunk_checked(part, end) &&
+           ((end + 1) * ENG_CHUNK <= off + room || off + room == body_len))
+        end++;
+    if (end == first)
+        return false;
+    *err_out = api_copy_chunks(handle, part, first, end, buffer, offset + len);
+    *copied_out = (end * ENG_CHUNK < body_len ? end * ENG_CHUNK : body_len) - off;
+    return true;
 }
 
 /* One step of gyre_copy: up to the end of a span. */
@@ -108,6 +156,8 @@ static gyre_err copy_span(struct gyre_handle *handle, uint64_t offset, void *buf
     struct span span;
     gyre_err err = span_at(handle, offset, &span);
     if (err == GYRE_WOULD_BLOCK && !nowait) {
+        if (copy_unproved(handle, offset, buffer, len, copied_out, &err))
+            return err;
         const struct api_part *part = &handle->parts[api_part_at(handle, offset)];
         uint64_t left = part->start + part->ref.doc->body_len - offset;
         err = gyre_populate(handle, offset, len < left ? len : left);

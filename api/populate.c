@@ -8,11 +8,14 @@
 #include <stdlib.h>
 
 #include "engine/base/check.h"
+#include "engine/base/io.h"
 
 #include "api/store.h"
 
-/* Read and verified at a time, so that what was read is still in memory when it is verified. */
-#define API_POPULATE_WINDOW (UINT64_C(8) << 20)
+/* The disk is kept asked for so many bytes while those before are mapped, or copied, and proved in
+ * steps. */
+#define API_AHEAD (UINT64_C(8) << 20)
+#define API_STEP (UINT64_C(2) << 20)
 
 bool api_chunk_checked(const struct api_part *part, uint64_t chunk)
 {
@@ -46,41 +49,80 @@ uint32_t api_part_at(const struct gyre_handle *handle, uint64_t offset)
     return low;
 }
 
-/* Reads and proves the chunks [first, end). */
-static gyre_err check_chunks(struct api_part *part, uint64_t first, uint64_t end)
+static void note_checked(struct api_part *part, uint64_t first, uint64_t end)
 {
-    uint64_t off = first * ENG_CHUNK;
-    uint64_t stop = end * ENG_CHUNK;
-    if (stop > part->ref.doc->body_len)
-        stop = part->ref.doc->body_len;
-    gyre_err err = eng_populate(&part->ref, off, stop - off);
-    if (err == GYRE_OK)
-        err = eng_verify(&part->ref, off, stop - off);
-    if (err != GYRE_OK)
-        return err;
     for (uint64_t chunk = first; chunk < end; chunk++)
         part->checked[chunk / 64] |= UINT64_C(1) << (chunk % 64);
     if (!part->ref.verified && chunks_checked(part, 0, chunk_count(part))) {
         part->ref.verified = true;
         eng_slot_mark_verified(&part->ref.stripe->slots[part->ref.slot], part->ref.slot_word);
     }
+}
+
+/* Maps and proves the chunks [first, end). */
+static gyre_err check_chunks(struct api_part *part, uint64_t first, uint64_t end)
+{
+    for (uint64_t chunk = first; chunk < end; chunk++) {
+        uint64_t off = chunk * ENG_CHUNK;
+        uint64_t left = part->ref.doc->body_len - off;
+        uint64_t len = left < ENG_CHUNK ? left : ENG_CHUNK;
+        gyre_err err = eng_populate(&part->ref, off, len);
+        if (err == GYRE_OK)
+            err = eng_verify(&part->ref, off, len);
+        if (err != GYRE_OK)
+            return err;
+    }
+    note_checked(part, first, end);
     return GYRE_OK;
 }
 
 /* Brings [off, off + len) of a part in and proves what is not proved yet. DAMAGED, IO. */
 static gyre_err populate_part(struct api_part *part, uint64_t off, uint64_t len)
 {
-    while (len > 0) {
-        uint64_t n = API_POPULATE_WINDOW - off % API_POPULATE_WINDOW;
-        if (n > len)
-            n = len;
-        uint64_t first = off / ENG_CHUNK, end = (off + n + ENG_CHUNK - 1) / ENG_CHUNK;
-        gyre_err err = chunks_checked(part, first, end) ? eng_populate(&part->ref, off, n)
-                                                        : check_chunks(part, first, end);
+    uint64_t first = off / ENG_CHUNK, end = (off + len + ENG_CHUNK - 1) / ENG_CHUNK;
+    return chunks_checked(part, first, end) ? eng_populate(&part->ref, off, len)
+                                            : check_chunks(part, first, end);
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Asks for what lies between *asked and `upto`, in whichever parts. */
+static void ask_ahead(const struct gyre_handle *handle, uint64_t *asked, uint64_t upto)
+{
+    while (*asked < upto) {
+        const struct api_part *part = &handle->parts[api_part_at(handle, *asked)];
+        uint64_t off = *asked - part->start;
+        uint64_t n = smaller(part->ref.doc->body_len - off, upto - *asked);
+        eng_read_ahead(&part->ref, off, n);
+        *asked += n;
+    }
+}
+
+/* Brings in and proves [offset, end) of the object; with `unproved` only parts that want proof.
+ * DAMAGED, IO. */
+static gyre_err populate_span(struct gyre_handle *handle, uint64_t offset, uint64_t end,
+                              bool unproved)
+{
+    uint64_t asked = offset;
+    while (offset < end) {
+        struct api_part *part = &handle->parts[api_part_at(handle, offset)];
+        uint64_t off = offset - part->start;
+        uint64_t part_end = smaller(part->start + part->ref.doc->body_len, end);
+        if (unproved && part->ref.verified) {
+            offset = part_end;
+            continue;
+        }
+        if (asked < offset)
+            asked = offset;
+        ask_ahead(handle, &asked, smaller(offset + API_AHEAD, end));
+        uint64_t n = smaller(API_STEP - off % API_STEP, part_end - offset);
+        gyre_err err = populate_part(part, off, n);
         if (err != GYRE_OK)
             return err;
-        off += n;
-        len -= n;
+        offset += n;
     }
     return GYRE_OK;
 }
@@ -93,17 +135,40 @@ static gyre_err dropped_if_damaged(struct gyre_handle *handle, gyre_err err)
     return err;
 }
 
-gyre_err api_handle_verify(struct gyre_handle *handle)
+/* Reads one chunk past the mapping, and proves it while it is in the processor's cache. */
+static gyre_err copy_chunk(struct api_part *part, uint64_t chunk, uint8_t *buffer)
 {
-    for (uint32_t i = 0; i < handle->n_parts; i++) {
-        struct api_part *part = &handle->parts[i];
-        if (part->ref.verified)
-            continue;
-        gyre_err err = populate_part(part, 0, part->ref.doc->body_len);
+    uint64_t off = chunk * ENG_CHUNK, left = part->ref.doc->body_len - off;
+    gyre_err err = eng_pread(part->ref.stripe->fd, buffer, left < ENG_CHUNK ? left : ENG_CHUNK,
+                             part->ref.body_file_off + off);
+    if (err == GYRE_OK && !eng_chunk_holds(&part->ref, chunk, buffer))
+        err = eng_damaged(&part->ref);
+    return err;
+}
+
+gyre_err api_copy_chunks(struct gyre_handle *handle, struct api_part *part, uint64_t first,
+                         uint64_t end, void *buffer, uint64_t upto)
+{
+    uint64_t asked = part->start + first * ENG_CHUNK;
+    for (uint64_t chunk = first; chunk < end; chunk++) {
+        uint64_t off = chunk * ENG_CHUNK;
+        if (off % API_STEP == 0 || chunk == first)
+            ask_ahead(handle, &asked, smaller(part->start + off + API_AHEAD, upto));
+        gyre_err err = copy_chunk(part, chunk, (uint8_t *)buffer + off - first * ENG_CHUNK);
         if (err != GYRE_OK)
             return dropped_if_damaged(handle, err);
     }
+    note_checked(part, first, end);
     return GYRE_OK;
+}
+
+gyre_err api_handle_verify(struct gyre_handle *handle)
+{
+    if (handle->n_parts == 0)
+        return GYRE_OK;
+    const struct api_part *last = &handle->parts[handle->n_parts - 1];
+    uint64_t end = last->start + last->ref.doc->body_len;
+    return dropped_if_damaged(handle, populate_span(handle, 0, end, true));
 }
 
 /* STATE, RANGE; OK for any span inside the object, empty ones too. */
@@ -125,20 +190,8 @@ gyre_err gyre_populate(struct gyre_handle *handle, uint64_t offset, uint64_t len
     if (err != GYRE_OK || len == 0)
         return err;
     if (handle->n_parts == 0)
-        return eng_populate(&handle->doc, offset, len);
-    for (uint32_t i = api_part_at(handle, offset); len > 0; i++) {
-        struct api_part *part = &handle->parts[i];
-        uint64_t off = offset - part->start;
-        uint64_t n = part->ref.doc->body_len - off;
-        if (n > len)
-            n = len;
-        err = populate_part(part, off, n);
-        if (err != GYRE_OK)
-            return dropped_if_damaged(handle, err);
-        offset += n;
-        len -= n;
-    }
-    return GYRE_OK;
+        return dropped_if_damaged(handle, eng_populate(&handle->doc, offset, len));
+    return dropped_if_damaged(handle, populate_span(handle, offset, offset + len, false));
 }
 
 bool gyre_resident(const struct gyre_handle *handle, uint64_t offset, uint64_t len)

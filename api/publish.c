@@ -15,7 +15,7 @@
 /* The HEAD's table. NULL without memory. */
 static struct eng_part_row *make_rows(const struct gyre_put *put)
 {
-    struct eng_part_row *rows = calloc(put->n_parts, sizeof *rows);
+    struct eng_part_row *rows = calloc(put->n_parts + 1, sizeof *rows);
     for (size_t i = 0; rows != NULL && i < put->n_parts; i++) {
         const struct eng_part *part = &put->parts[i];
         rows[i] = (struct eng_part_row){
@@ -45,7 +45,8 @@ static bool is_there(const struct gyre_put *put, uint32_t now)
 static gyre_err commit(struct gyre_put *put, uint16_t type, const void *body, size_t body_len,
                        uint64_t *serial_out)
 {
-    if (put->meta_len + body_len > eng_small_max_bytes(put->store->engine))
+    if (put->meta_len + put->spec.n_labels * sizeof(uint64_t) + body_len >
+        eng_small_max_bytes(put->store->engine))
         return GYRE_META_TOO_LARGE;
     struct eng_commit whole = {
         .spec = put->spec,
@@ -57,9 +58,10 @@ static gyre_err commit(struct gyre_put *put, uint16_t type, const void *body, si
         .n_parts = put->n_parts,
         .condition = put->condition,
         .if_serial = put->if_serial,
-        .now = eng_clock_real_s(),
+        .now_ms = eng_clock_real_ns() / 1000000,
         .sync = put->sync,
     };
+    whole.now = (uint32_t)(whole.now_ms / 1000);
     whole.spec.type = type;
     whole.spec.total_len = put->accepted;
     whole.spec.parts = (uint32_t)put->n_parts;
@@ -76,7 +78,7 @@ gyre_err api_put_publish(struct gyre_put *put, const void *small_body, uint64_t 
 {
     if (put->announced != GYRE_LENGTH_UNKNOWN && put->accepted != put->announced)
         return GYRE_LENGTH;
-    if (put->accepted < ENG_BIG_BODY)
+    if (put->accepted < ENG_BIG_BODY && put->upload == NULL)
         return commit(put, ENG_DOC, small_body != NULL ? small_body : put->stage.bytes,
                       (size_t)put->accepted, serial_out);
     gyre_err err = api_spill_stage(put, true);
@@ -87,7 +89,9 @@ gyre_err api_put_publish(struct gyre_put *put, const void *small_body, uint64_t 
     struct eng_part_row *rows = make_rows(put);
     if (rows == NULL)
         return GYRE_NO_MEMORY;
-    err = commit(put, ENG_HEAD, rows, put->n_parts * sizeof *rows, serial_out);
+    err = put->upload != NULL
+              ? api_upload_publish(put, rows, serial_out)
+              : commit(put, ENG_HEAD, rows, put->n_parts * sizeof *rows, serial_out);
     free(rows);
     return err;
 }
@@ -151,6 +155,18 @@ static gyre_err own_meta(struct gyre_put *put, const void *meta, size_t meta_len
     return GYRE_OK;
 }
 
+/* A private copy of the labels. NO_MEMORY. */
+static gyre_err own_labels(struct gyre_put *put)
+{
+    size_t len = put->spec.n_labels * sizeof *put->labels_owned;
+    put->labels_owned = malloc(len);
+    if (put->labels_owned == NULL)
+        return GYRE_NO_MEMORY;
+    memcpy(put->labels_owned, put->spec.labels, len);
+    put->spec.labels = put->labels_owned;
+    return GYRE_OK;
+}
+
 gyre_err gyre_put_begin(struct gyre_store *store, const struct gyre_key *key,
                         const struct gyre_put_options *options, struct gyre_put **put_out)
 {
@@ -167,6 +183,11 @@ gyre_err gyre_put_begin(struct gyre_store *store, const struct gyre_key *key,
     err = put == NULL ? GYRE_NO_MEMORY : api_put_init(put, store, key, options, options->length);
     if (err == GYRE_OK)
         err = own_meta(put, options->meta, options->meta_len);
+    if (err == GYRE_OK && options->n_labels > 0) {
+        err = own_labels(put);
+        if (err != GYRE_OK)
+            free(put->meta_owned);
+    }
     if (err != GYRE_OK) {
         free(put);
         api_leave(store, shard);

@@ -21,7 +21,8 @@ static gyre_err check_options(const struct gyre_put_options *options)
 {
     if (options->struct_size != sizeof *options || (options->meta == NULL && options->meta_len > 0))
         return GYRE_INVALID;
-    if (options->pool != GYRE_POOL_MAIN && options->pool != GYRE_POOL_META)
+    if (options->tenant >= GYRE_TENANTS_MAX || options->n_labels > GYRE_LABELS_MAX ||
+        (options->labels == NULL && options->n_labels > 0))
         return GYRE_INVALID;
     if (options->condition != GYRE_ALWAYS && options->condition != GYRE_IF_ABSENT &&
         options->condition != GYRE_IF_SERIAL)
@@ -46,8 +47,10 @@ static gyre_err check_meta(const struct gyre_put *put, size_t meta_len)
     else if (put->announced >= ENG_BIG_BODY)
         other = eng_div_up(put->announced, eng_part_max_bytes(put->store->engine)) *
                 sizeof(struct eng_part_row);
-    return meta_len + other > eng_small_max_bytes(put->store->engine) ? GYRE_META_TOO_LARGE
-                                                                      : GYRE_OK;
+    return meta_len + put->spec.n_labels * sizeof(uint64_t) + other >
+                   eng_small_max_bytes(put->store->engine)
+               ? GYRE_META_TOO_LARGE
+               : GYRE_OK;
 }
 
 gyre_err api_put_init(struct gyre_put *put, struct gyre_store *store, const struct gyre_key *key,
@@ -56,6 +59,8 @@ gyre_err api_put_init(struct gyre_put *put, struct gyre_store *store, const stru
     gyre_err err = check_options(options);
     if (err != GYRE_OK)
         return err;
+    if (!api_pool_usable(store, options->pool))
+        return GYRE_INVALID;
     *put = (struct gyre_put){
         .magic = API_PUT_LIVE,
         .store = store,
@@ -74,14 +79,17 @@ gyre_err api_put_init(struct gyre_put *put, struct gyre_store *store, const stru
                 .tenant = options->tenant,
                 .pool = options->pool,
                 .retention = options->retention,
+                .pin_until = options->pin_until,
+                .n_labels = options->n_labels,
             },
     };
     put->spec.key = put->key.bytes;
     put->spec.expires = options->expires;
+    put->spec.labels = options->labels;
     if (length != GYRE_LENGTH_UNKNOWN && length > length_limit(put))
         return GYRE_TOO_LARGE;
     if (options->pool == GYRE_POOL_META)
-        atomic_store_explicit(&store->meta_used, 1, memory_order_relaxed);
+        atomic_store_explicit(&store->engine->rt.head->meta_used, 1, memory_order_relaxed);
     return check_meta(put, options->meta_len);
 }
 
@@ -92,6 +100,8 @@ void api_put_fini(struct gyre_put *put)
         eng_part_abort(&put->parts[i]);
     free(put->parts);
     free(put->meta_owned);
+    free(put->labels_owned);
+    free(put->upload);
     api_stage_fini(&put->stage);
 }
 

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "engine/upload.h"
 #include "engine/writer.h"
 
 #include "api/gyre.h"
@@ -39,7 +40,10 @@ struct gyre_put {
     struct eng_part *parts; /* the first n_parts are finished; one more when part_open */
     size_t n_parts, parts_capacity;
     bool part_open;
-    size_t lent; /* bytes behind the stage's end that gyre_put_reserve handed out */
+    struct eng_upload_record *upload; /* owned: a part of this upload, by `attempt`; else NULL */
+    uint32_t attempt;
+    uint64_t *labels_owned; /* NULL: spec.labels are the caller's for as long as the put lasts */
+    size_t lent;            /* bytes behind the stage's end that gyre_put_reserve handed out */
 };
 
 /* Checks and takes over what the options say; the metadata stays borrowed. INVALID, TOO_LARGE,
@@ -60,6 +64,12 @@ GYRE_MUST_USE gyre_err api_put_make_room(struct gyre_put *put, size_t want);
 /* Publishes; a small body not staged is given by the caller. As gyre_put_commit. */
 GYRE_MUST_USE gyre_err api_put_publish(struct gyre_put *put, const void *small_body,
                                        uint64_t *serial_out);
+
+/* ---- upload.c ---- */
+
+/* Makes finished parts the part of an upload. As gyre_put_commit. */
+GYRE_MUST_USE gyre_err api_upload_publish(struct gyre_put *put, const struct eng_part_row *rows,
+                                          uint64_t *serial_out);
 
 /* ---- spill.c ---- */
 

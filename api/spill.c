@@ -11,13 +11,14 @@
 
 #include "engine/base/bits.h"
 #include "engine/base/check.h"
+#include "engine/tenant.h"
 
 #include "api/store.h"
 
 bool api_put_spilling(const struct gyre_put *put)
 {
     if (put->announced != GYRE_LENGTH_UNKNOWN)
-        return put->announced >= ENG_BIG_BODY;
+        return put->announced >= ENG_BIG_BODY || put->upload != NULL;
     return put->n_parts > 0 || put->part_open;
 }
 
@@ -57,6 +58,20 @@ static struct eng_spec part_spec(const struct gyre_put *put)
     return spec;
 }
 
+/* An object that is over its tenant's quota by itself is refused before it has displaced others;
+ * what it replaces is only looked at when it is published. A part of an upload replaces little. */
+static gyre_err check_quota(const struct gyre_put *put, uint64_t capacity)
+{
+    const struct eng_store *engine = put->store->engine;
+    uint64_t bytes = 0;
+    uint64_t quota = 0;
+    gyre_err err = eng_tenant_bytes(engine, put->spec.tenant, &bytes, &quota);
+    if (likely(quota == 0) || err != GYRE_OK)
+        return err;
+    return eng_tenant_admit(engine, put->spec.tenant, (put->spilled + capacity) / ENG_UNIT,
+                            put->upload != NULL ? 0 : bytes / ENG_UNIT);
+}
+
 static gyre_err open_part(struct gyre_put *put, uint64_t known)
 {
     if (put->part_open)
@@ -68,8 +83,15 @@ static gyre_err open_part(struct gyre_put *put, uint64_t known)
         put->spec.object_serial =
             eng_object_serial(put->store->engine, put->spec.pool, put->key.bytes);
     struct eng_spec spec = part_spec(put);
-    err = eng_part_begin(put->store->engine, &spec, (uint32_t)put->n_parts + 1, 0, 0,
-                         next_capacity(put, known), &put->parts[put->n_parts]);
+    uint64_t capacity = next_capacity(put, known);
+    uint32_t n = (uint32_t)put->n_parts;
+    err = check_quota(put, capacity);
+    if (err != GYRE_OK)
+        return err;
+    err = put->upload != NULL
+              ? eng_part_begin(put->store->engine, &spec, put->upload->number, put->attempt, n,
+                               capacity, &put->parts[n])
+              : eng_part_begin(put->store->engine, &spec, n + 1, 0, 0, capacity, &put->parts[n]);
     put->part_open = err == GYRE_OK;
     return err;
 }

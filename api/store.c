@@ -8,7 +8,6 @@
 #include "engine/base/check.h"
 #include "engine/base/sys.h"
 #include "engine/geometry.h"
-#include "engine/locks.h"
 #include "engine/sync.h"
 #include "engine/writer.h"
 
@@ -38,22 +37,11 @@ static const char *option_fault(const struct gyre_options *options)
     if (options->mode != GYRE_OPEN_OR_CREATE && options->mode != GYRE_OPEN_EXISTING &&
         options->mode != GYRE_OPEN_RESET)
         return "the open mode is none of GYRE_OPEN_OR_CREATE, GYRE_OPEN_EXISTING, GYRE_OPEN_RESET";
+    if (options->n_pools > GYRE_POOLS_MAX || (options->pools == NULL && options->n_pools > 0))
+        return "more than 13 pools were asked for, or none where some were announced";
     if (options->async_threads > API_POOL_THREADS)
         return "more than 64 async threads were asked for";
     return NULL;
-}
-
-/* Whether an earlier process left something in the meta pool. */
-static bool meta_pool_filled(struct eng_store *engine)
-{
-    bool filled = false;
-    for (uint32_t i = 0; i < engine->n_stripes && !filled; i++) {
-        struct eng_stripe *stripe = &engine->stripes[i];
-        eng_alloc_lock(stripe);
-        filled = stripe->rt->rings[ENG_POOL_META].n_segments > 0;
-        eng_alloc_unlock(stripe);
-    }
-    return filled;
 }
 
 /* What the main pool may fill. */
@@ -69,6 +57,10 @@ static uint64_t capacity(const struct eng_store *engine)
 static gyre_err open_engine(const struct gyre_options *options, const struct eng_dir *dirs,
                             char *message, size_t message_size, struct eng_store **engine_out)
 {
+    struct eng_pool_want pools[GYRE_POOLS_MAX];
+    for (size_t i = 0; i < options->n_pools; i++)
+        pools[i] = (struct eng_pool_want){options->pools[i].name, options->pools[i].max_bytes,
+                                          options->pools[i].never_evicts};
     struct eng_open open = {
         .dirs = dirs,
         .n_dirs = (uint32_t)options->n_dirs,
@@ -80,6 +72,8 @@ static gyre_err open_engine(const struct gyre_options *options, const struct eng
         .stripes = options->stripes,
         .average_object_bytes = options->average_object_bytes,
         .sync_interval_ms = options->sync_interval_ms,
+        .pools = pools,
+        .n_pools = (uint32_t)options->n_pools,
         .progress = options->progress,
         .progress_data = options->progress_data,
         .message = message,
@@ -126,7 +120,6 @@ gyre_err gyre_open(const struct gyre_options *options, struct gyre_store **store
     message[0] = '\0';
     store->capacity_bytes = capacity(engine);
     store->object_max_bytes = eng_object_max_bytes(engine);
-    atomic_store_explicit(&store->meta_used, meta_pool_filled(engine), memory_order_relaxed);
     api_store_opened(store, engine, options->async_threads > 0 ? options->async_threads : 2);
     *store_out = store;
     return GYRE_OK;

@@ -36,7 +36,6 @@ enum api_state { API_FREE, API_OPEN, API_CLOSING, API_ENDING, API_CLOSED };
 struct gyre_store {
     struct api_shard shards[API_SHARDS];       /* [a] */
     _Atomic uint32_t closing;                  /* [a] 1: calls are refused */
-    _Atomic uint32_t meta_used;                /* [a] 1: the meta pool may hold something */
     struct eng_store *engine;                  /* [c] from OPEN to FREE */
     uint64_t capacity_bytes, object_max_bytes; /* [c] */
     struct eng_lock lock;
@@ -46,6 +45,9 @@ struct gyre_store {
     struct api_pool async;
     struct gyre_store *next_all, *next_free; /* [list lock] */
 };
+
+/* Whether a pool of that number is there and keys can be put into it. Inside a call. */
+bool api_pool_usable(const struct gyre_store *store, unsigned pool);
 
 /* Begins a call. OK: the caller leaves with api_leave, or turns the call into a claim. CLOSED. */
 GYRE_MUST_USE gyre_err api_enter(struct gyre_store *store, uint32_t *shard_out);
@@ -71,5 +73,5 @@ GYRE_MUST_USE gyre_err api_store_close(struct gyre_store *store, uint64_t deadli
  * never lowered, so who reads 0 came before that put ended. */
 static inline bool api_meta_used(struct gyre_store *store)
 {
-    return atomic_load_explicit(&store->meta_used, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&store->engine->rt.head->meta_used, memory_order_relaxed) != 0;
 }

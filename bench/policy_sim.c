@@ -68,8 +68,8 @@ static _Noreturn void die(const char *what, const char *why)
 
 static int retention_of(const char *name)
 {
-    static const char *const names[] = {"auto", "fifo", "frequency", "recency"};
-    for (int i = 0; i < 4; i++)
+    static const char *const names[] = {"kept", "auto", "fifo", "frequency", "recency"};
+    for (int i = ENG_RETENTION_AUTO; i <= ENG_RETENTION_RECENCY; i++)
         if (strcmp(names[i], name) == 0)
             return i;
     die("--retention: auto, fifo, frequency or recency, not", name);

@@ -5,6 +5,7 @@
 #include "engine/base/bits.h"
 #include "engine/locks.h"
 #include "engine/parent.h"
+#include "engine/pool.h"
 #include "engine/writer.h"
 
 /* Parts that follow their HEAD's counter at once; of a larger object the rest does not. */
@@ -79,9 +80,32 @@ void eng_policy_learn(struct eng_stripe *stripe)
     eng_alloc_lock(stripe);
     atomic_store_explicit(&policy->mode, mode, memory_order_relaxed);
     for (uint8_t pool = 0; pool < stripe->store->super.n_pools; pool++)
-        eng_ring_share_locked(stripe, pool);
+        if (!eng_pool_never_evicts(stripe->store, pool))
+            eng_ring_share_locked(stripe, pool);
     eng_alloc_unlock(stripe);
     ENG_COUNT(stripe->store, mode_switches, 1);
+}
+
+void eng_retention_set(struct eng_store *store, enum eng_retention retention)
+{
+    for (uint32_t i = 0; i < store->n_stripes; i++) {
+        struct eng_stripe *stripe = &store->stripes[i];
+        struct eng_policy *policy = &stripe->rt->policy;
+        eng_alloc_lock(stripe);
+        if (retention != ENG_RETENTION_KEPT && policy->retention != (uint32_t)retention) {
+            policy->retention = retention;
+            if (retention != ENG_RETENTION_AUTO)
+                atomic_store_explicit(&policy->mode,
+                                      retention == ENG_RETENTION_RECENCY ? ENG_MODE_R : ENG_MODE_F,
+                                      memory_order_relaxed);
+        }
+        if (policy->retention == ENG_RETENTION_KEPT)
+            policy->retention = ENG_RETENTION_AUTO;
+        for (uint8_t pool = 0; pool < store->super.n_pools; pool++)
+            if (!eng_pool_never_evicts(store, pool))
+                eng_ring_share_locked(stripe, pool);
+        eng_alloc_unlock(stripe);
+    }
 }
 
 /* ---- Newcomers ---- */

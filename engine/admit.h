@@ -29,6 +29,10 @@ void eng_hit(struct eng_store *store, const struct eng_place *place, const struc
 /* Notes a miss. */
 void eng_missed(struct eng_stripe *stripe, const struct eng_place *place);
 
+/* Sets how the store is to evict; KEPT leaves it. In a segment that is being made, before its rings
+ * are. */
+void eng_retention_set(struct eng_store *store, enum eng_retention retention);
+
 /* Feeds the shadow with what was sampled since, and sets mode and shares of the rings by what it
  * says. Needs the clean lock, not the alloc lock. */
 void eng_policy_learn(struct eng_stripe *stripe);

@@ -8,7 +8,10 @@
 #include "engine/base/io.h"
 #include "engine/base/step.h"
 #include "engine/locks.h"
+#include "engine/pool.h"
+#include "engine/reader.h"
 #include "engine/seal.h"
+#include "engine/slot.h"
 
 /* The index of rows, read without a lock:
  *
@@ -123,7 +126,7 @@ bool eng_ban_matches(const struct eng_store *store, const struct eng_doc *doc)
         if (spins < SPINS_BEFORE_LOCK)
             continue;
         /* Whoever moves rows lost its processor, or its life; the lock finds out, and repairs. */
-        eng_bans_settle((struct eng_store *)(uintptr_t)store);
+        eng_facts_settle((struct eng_store *)(uintptr_t)store);
         spins = 0;
     }
 }
@@ -204,19 +207,11 @@ gyre_err eng_bans_load(struct eng_store *store)
     return err;
 }
 
-static void lock(struct eng_store *store)
+/* Where the file cannot be read, what is in memory has to do. */
+void eng_bans_repair_locked(struct eng_store *store)
 {
-    bool orphaned;
-    eng_facts_lock(store, &orphaned);
-    /* Where the file cannot be read, what is in memory has to do. */
-    if (orphaned && reload(store) != GYRE_OK)
+    if (reload(store) != GYRE_OK)
         atomic_fetch_and_explicit(&store->bans->version, ~UINT32_C(1), memory_order_release);
-}
-
-void eng_bans_settle(struct eng_store *store)
-{
-    lock(store);
-    eng_facts_unlock(store);
 }
 
 uint32_t eng_bans_count(const struct eng_store *store)
@@ -256,7 +251,7 @@ gyre_err eng_ban_add(struct eng_store *store, uint8_t pool, enum eng_ban_kind ki
     struct eng_bans *bans = store->bans;
     gyre_err err;
 
-    lock(store);
+    eng_facts_enter(store);
     uint64_t stored = atomic_load_explicit(&bans->stored_ticks, memory_order_acquire);
     uint64_t newest = atomic_load_explicit(&bans->newest_ticks, memory_order_relaxed);
     stored = ms_of_ticks(stored > newest ? stored : newest);
@@ -280,7 +275,7 @@ gyre_err eng_bans_forget(struct eng_store *store, uint64_t before_ms)
     static const struct eng_ban_row unused;
     gyre_err err = GYRE_OK;
 
-    lock(store);
+    eng_facts_enter(store);
     for (uint32_t i = 0; i < row_limit(store); i++) {
         const struct eng_ban *row = &store->bans->rows[i];
         if (row_used(store->bans, i) &&
@@ -292,4 +287,55 @@ out:
         err = reload(store);
     eng_facts_unlock(store);
     return err;
+}
+
+/* Whoever was being stored when the bans were made has long been published. */
+#define SETTLED_MS 10000
+
+enum { BUCKETS_AT_ONCE = 64 };
+
+/* Of the bytes an entry leads to, the key alone is taken: looking it up drops what is banned. */
+static void look_at(struct eng_stripe *stripe, uint64_t entry, uint32_t now)
+{
+    uint64_t offset = eng_entry_offset(entry);
+    struct eng_store *store = stripe->store;
+    struct eng_ref ref;
+    if (offset >= stripe->area_bytes >> ENG_UNIT_SHIFT)
+        return;
+    struct eng_doc doc =
+        *(const struct eng_doc *)(const void *)(stripe->data + (offset << ENG_UNIT_SHIFT));
+    const struct eng_want want = {.key = doc.key, .pool = doc.pool};
+    if (doc.pool < store->super.n_pools &&
+        eng_find(store, &want, now, ENG_NO_COUNT | ENG_HEADER, &ref) == GYRE_OK)
+        eng_ref_release(&ref);
+}
+
+static void look_at_some(struct eng_stripe *stripe, uint32_t first, uint32_t now)
+{
+    uint64_t entries[BUCKETS_AT_ONCE * ENG_BUCKET_ENTRIES];
+    size_t n = 0;
+    eng_alloc_lock(stripe);
+    for (uint32_t i = 0; i < BUCKETS_AT_ONCE * ENG_BUCKET_ENTRIES; i++) {
+        uint32_t slot = first * ENG_BUCKET_ENTRIES + i;
+        if (slot >= stripe->n_buckets * ENG_BUCKET_ENTRIES)
+            break;
+        uint64_t entry = eng_directory_entry(stripe, slot);
+        if (entry != 0 && eng_entry_kind(entry) != ENG_KIND_PART &&
+            (stripe->slots[slot].class_ & ENG_CLASS_LOOK) != 0)
+            entries[n++] = entry;
+    }
+    eng_alloc_unlock(stripe);
+    for (size_t i = 0; i < n; i++)
+        look_at(stripe, entries[i], now);
+}
+
+gyre_err eng_ban_sweep(struct eng_store *store, uint32_t now)
+{
+    uint64_t begun_ms = now * UINT64_C(1000);
+    for (uint32_t i = 0; i < store->n_stripes; i++) {
+        struct eng_stripe *stripe = &store->stripes[i];
+        for (uint32_t bucket = 0; bucket < stripe->n_buckets; bucket += BUCKETS_AT_ONCE)
+            look_at_some(stripe, bucket, now);
+    }
+    return eng_bans_forget(store, begun_ms > SETTLED_MS ? begun_ms - SETTLED_MS : 0);
 }

@@ -28,7 +28,7 @@ uint64_t eng_ban_key_hash(const uint8_t key[32]);
 GYRE_MUST_USE gyre_err eng_bans_load(struct eng_store *store);
 
 /* Bans what matches in the pool and was stored before now. `sync`: it is durable when this returns.
- * NO_SPACE: all rows are in use (eng_hold_sweep frees them). IO: perhaps not durable. */
+ * NO_SPACE: all rows are in use (eng_ban_sweep frees them). IO: perhaps not durable. */
 GYRE_MUST_USE gyre_err eng_ban_add(struct eng_store *store, uint8_t pool, enum eng_ban_kind kind,
                                    uint64_t hash, uint64_t now_ms, bool sync);
 /* Forgets the bans made before `before_ms`: no document that they match is left. IO. */
@@ -36,8 +36,11 @@ GYRE_MUST_USE gyre_err eng_bans_forget(struct eng_store *store, uint64_t before_
 /* Rows in use, and rows left. */
 uint32_t eng_bans_count(const struct eng_store *store);
 uint32_t eng_bans_free(const struct eng_store *store);
-/* Repairs what a process left that died among the rows. */
-void eng_bans_settle(struct eng_store *store);
+/* Looks at every document that can be banned by a label, drops those that are, and forgets the bans
+ * made before. Blocks: reads the headers of all such documents. IO. */
+GYRE_MUST_USE gyre_err eng_ban_sweep(struct eng_store *store, uint32_t now);
+/* Makes the rows in memory those of the file again. */
+void eng_bans_repair_locked(struct eng_store *store);
 
 /* The time to give to a document that is stored now, in sixteenths of a second. */
 uint64_t eng_ban_clock(struct eng_store *store, uint64_t now_ms);

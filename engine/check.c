@@ -111,11 +111,9 @@ static gyre_err check_stripe(struct eng_checking *c, struct eng_stripe *stripe)
     eng_clean_lock(stripe);
     eng_alloc_lock(stripe);
     gyre_err err = eng_check_index(c, stripe);
-    if (err == GYRE_OK)
-        err = eng_check_documents(c, stripe);
     eng_alloc_unlock(stripe);
     eng_clean_unlock(stripe);
-    return err;
+    return err == GYRE_OK ? eng_check_documents(c, stripe) : err;
 }
 
 gyre_err eng_check(struct eng_store *store, bool bodies,

@@ -1,8 +1,8 @@
 /* Walking a whole open store and asserting what must hold: the oracle of tests and of `gyre check`.
  *
- * Threads: any; one check at a time makes sense. Blocks: for the disk, and holds each stripe's
- * locks while it is walked, so writes there wait. Allocates: some bytes per document of a segment,
- * and 40 per object stored in parts.
+ * Threads: any; one check at a time makes sense. Blocks: for the disk, and holds a stripe's locks
+ * while its index, and then one segment after the other, is walked, so writes there wait.
+ * Allocates: some bytes per document of a segment, and 40 per object stored in parts.
  */
 #pragma once
 

@@ -7,6 +7,7 @@
 #include "engine/base/io.h"
 #include "engine/check_internal.h"
 #include "engine/doc.h"
+#include "engine/locks.h"
 #include "engine/log.h"
 #include "engine/pool.h"
 
@@ -189,17 +190,28 @@ static gyre_err check_document(struct pass *pass, const struct row *row, uint64_
     return GYRE_OK;
 }
 
+/* Others go on between two segments. */
+static gyre_err check_segment(struct pass *pass, struct eng_stripe *stripe, uint32_t segment)
+{
+    uint64_t end = 0;
+
+    eng_clean_lock(stripe);
+    eng_alloc_lock(stripe);
+    gyre_err err = collect_segment(pass, segment);
+    for (size_t i = 0; i < pass->n && err == GYRE_OK; i++)
+        err = check_document(pass, &pass->rows[i], &end);
+    eng_alloc_unlock(stripe);
+    eng_clean_unlock(stripe);
+    return err;
+}
+
 gyre_err eng_check_documents(struct eng_checking *c, struct eng_stripe *stripe)
 {
     struct pass pass = {.c = c, .view = {.stripe = stripe}, .buffer = malloc(BUFFER_BYTES)};
     gyre_err err = pass.buffer != NULL ? GYRE_OK : GYRE_NO_MEMORY;
 
-    for (uint32_t segment = 0; segment < stripe->n_segments && err == GYRE_OK; segment++) {
-        uint64_t end = 0;
-        err = collect_segment(&pass, segment);
-        for (size_t i = 0; i < pass.n && err == GYRE_OK; i++)
-            err = check_document(&pass, &pass.rows[i], &end);
-    }
+    for (uint32_t segment = 0; segment < stripe->n_segments && err == GYRE_OK; segment++)
+        err = check_segment(&pass, stripe, segment);
     free(pass.rows);
     free(pass.buffer);
     return err;

@@ -37,5 +37,5 @@ __attribute__((format(printf, 3, 4))) void eng_check_damaged(struct eng_checking
  * locks. NO_MEMORY. */
 GYRE_MUST_USE gyre_err eng_check_index(struct eng_checking *c, struct eng_stripe *stripe);
 /* Every document of a stripe against its entry, its neighbours and, with bodies, its checksums.
- * Needs both locks. NO_MEMORY. */
+ * Takes both locks for one segment at a time. NO_MEMORY. */
 GYRE_MUST_USE gyre_err eng_check_documents(struct eng_checking *c, struct eng_stripe *stripe);

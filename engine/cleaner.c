@@ -1,6 +1,7 @@
 #include "engine/cleaner.h"
 
 #include "engine/admit.h"
+#include "engine/base/broken.h"
 #include "engine/base/check.h"
 #include "engine/base/step.h"
 #include "engine/base/sys.h"
@@ -223,7 +224,8 @@ static void step_in_segment(struct eng_stripe *stripe, uint8_t ring_id, uint64_t
     eng_evict_parts(&batch);
     if (batch.n_copied > 0)
         eng_copy_batch(&batch);
-    mark_pins(&batch);
+    if (GYRE_BROKEN != GYRE_LATE_UNLINK)
+        mark_pins(&batch);
     step->moved_units = batch.end - batch.start;
     step->busy_units = busy_units(&batch);
     eng_alloc_lock(stripe);

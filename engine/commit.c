@@ -224,6 +224,17 @@ static gyre_err check_quota(struct eng_store *store, const struct eng_commit *co
     return eng_tenant_admit(store, commit->spec.tenant, units, leaving);
 }
 
+/* A HEAD that is written anew, with other metadata or more parts, shares parts with the one before.
+ */
+static void remove_replaced(const struct publication *p)
+{
+    const struct eng_commit *commit = p->commit;
+    bool shares = commit->spec.type == ENG_HEAD && p->old.doc->type == ENG_HEAD &&
+                  p->old.doc->object_serial == commit->spec.object_serial;
+    eng_parts_remove(p->store, &p->old, shares ? commit->body : NULL,
+                     shares ? commit->body_len / sizeof(struct eng_part_row) : 0);
+}
+
 /* The pool was purged while this was on its way: it came first, and is gone. */
 static void end_purged(struct eng_store *store, struct eng_commit *commit)
 {
@@ -275,7 +286,7 @@ gyre_err eng_commit(struct eng_store *store, struct eng_commit *commit, uint64_t
     eng_placed_end(&placed);
     eng_parts_end(commit->parts, commit->n_parts);
     if (p.old.stripe != NULL) {
-        eng_parts_remove(store, &p.old);
+        remove_replaced(&p);
         eng_ref_release(&p.old);
     }
     count_put(store, commit);

@@ -56,7 +56,7 @@ static gyre_err remove_one(struct deletion *d)
         goto out;
     }
     if (unlink_document(&ref)) {
-        eng_parts_remove(d->store, &ref);
+        eng_parts_remove(d->store, &ref, NULL, 0);
         d->removed = true;
     }
 out:

@@ -166,6 +166,20 @@ static void store_entry(struct eng_stripe *stripe, uint32_t slot, uint64_t entry
     bucket_end(stripe, bucket);
 }
 
+/* While the record in a slot may be that of the entry before or after. */
+static void slot_begin(struct eng_stripe *stripe, uint32_t slot)
+{
+    stripe->rt->slot_counted = load_entry(stripe, slot) != 0;
+    stripe->rt->slot_in_flight = (uint64_t)slot + 1;
+    atomic_signal_fence(memory_order_seq_cst); /* a death is seen in program order */
+}
+
+static void slot_end(struct eng_stripe *stripe)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    stripe->rt->slot_in_flight = 0;
+}
+
 /* What a new document's slot says from the start. */
 static uint32_t first_flags(const struct eng_slot *record)
 {
@@ -272,12 +286,14 @@ gyre_err eng_directory_insert_locked(struct eng_stripe *stripe, const struct eng
     if (slot == ENG_NO_SLOT)
         return GYRE_NO_SPACE;
     uint64_t resident = load_entry(stripe, slot);
+    slot_begin(stripe, slot);
     if (resident != 0) {
         *displaced_out = (struct eng_displaced){slot, resident, stripe->slots[slot].units};
         eng_slot_unlist_locked(stripe, slot, resident);
     }
     eng_slot_list_locked(stripe, slot, entry, record);
     store_entry(stripe, slot, entry, first_flags(record));
+    slot_end(stripe);
     return GYRE_OK;
 }
 
@@ -286,9 +302,11 @@ bool eng_directory_replace_locked(struct eng_stripe *stripe, uint32_t slot, uint
 {
     if (load_entry(stripe, slot) != old)
         return false;
+    slot_begin(stripe, slot);
     eng_slot_unlist_locked(stripe, slot, old);
     eng_slot_list_locked(stripe, slot, entry, record);
     store_entry(stripe, slot, entry, first_flags(record));
+    slot_end(stripe);
     return true;
 }
 
@@ -296,8 +314,10 @@ bool eng_directory_remove_locked(struct eng_stripe *stripe, uint32_t slot, uint6
 {
     if (load_entry(stripe, slot) != old)
         return false;
+    slot_begin(stripe, slot);
     eng_slot_unlist_locked(stripe, slot, old);
     store_entry(stripe, slot, 0, 0);
+    slot_end(stripe);
     return true;
 }
 

@@ -2,14 +2,17 @@
 
 #include "engine/base/bits.h"
 #include "engine/base/check.h"
+#include "engine/base/io.h"
+#include "engine/doc.h"
+#include "engine/pool.h"
 #include "engine/slot.h"
 #include "engine/tenant.h"
 
 /* A holder of the alloc lock died somewhere between two stores. The directory itself is whole, word
  * by word; what may be wrong is one odd version, one entry that lies in both of its buckets, lists,
  * totals, and the record of the slot at work, which may belong to the entry before or after. So
- * everything that follows from the entries is made from them again. It takes milliseconds per
- * million of slots, once per death. */
+ * everything that follows from the entries is made from them again, while readers go on reading
+ * them. It takes milliseconds per million of slots, once per death. */
 
 static void finish_bucket(struct eng_stripe *stripe)
 {
@@ -35,23 +38,47 @@ static bool listed_already(const struct eng_stripe *stripe, uint64_t entry)
     return false;
 }
 
-/* Lengths become what the size class allows at most: never too short, and the hand copes with
- * documents that seem to overlap. */
+/* Of the slot that was at work neither length nor owner is certain: the document's own header says
+ * both. Where it cannot be read, the length is what the size class allows at most, which is never
+ * too short (the hand copes with documents that seem to overlap), and the pool that of its
+ * segment. */
+static struct eng_slot record_of(const struct eng_stripe *stripe, uint64_t entry)
+{
+    uint64_t offset = eng_entry_offset(entry);
+    uint64_t bound = eng_entry_units_bound(entry);
+    uint64_t in_segment = stripe->segment_units - offset % stripe->segment_units;
+    uint64_t room = bound < in_segment ? bound : in_segment;
+    struct eng_doc doc;
+    if (eng_pread(stripe->fd, &doc, sizeof doc, ENG_DATA_START + (offset << ENG_UNIT_SHIFT)) ==
+            GYRE_OK &&
+        eng_doc_check(&doc, stripe->crc_seed, offset, room) == GYRE_OK)
+        return eng_slot_of_doc(&doc, eng_doc_extent_units(&doc));
+    uint8_t pool = eng_pool_of_ring(stripe->rt->segments[offset / stripe->segment_units].pool);
+    return (struct eng_slot){
+        .word = ENG_SLOT_ESTIMATE,
+        .units = (uint32_t)room,
+        .class_ = eng_class_of(pool, eng_pool_epoch(stripe->store, pool), true),
+    };
+}
+
+/* Tenants are counted over all stripes, so not from zero: what the slot counted for is taken away
+ * before it is counted again. */
 static void relist(struct eng_stripe *stripe, uint32_t slot)
 {
     uint64_t entry = eng_directory_entry(stripe, slot);
+    bool at_work = stripe->rt->slot_in_flight == (uint64_t)slot + 1;
+    bool counted = at_work ? stripe->rt->slot_counted != 0 : entry != 0;
+    bool twice = entry != 0 && listed_already(stripe, entry);
+    struct eng_slot record = stripe->slots[slot];
+    if (counted && !twice)
+        eng_tenant_count(stripe->store, record.tenant, -(uint64_t)record.units);
     if (entry == 0)
         return;
-    struct eng_slot record = stripe->slots[slot];
-    uint64_t bound = eng_entry_units_bound(entry);
-    uint64_t in_segment = stripe->segment_units - eng_entry_offset(entry) % stripe->segment_units;
-    record.units = (uint32_t)(bound < in_segment ? bound : in_segment);
-    atomic_fetch_or_explicit(&record.word, ENG_SLOT_ESTIMATE, memory_order_relaxed);
-    bool twice = listed_already(stripe, entry);
-    if (!twice) /* tenants are counted over all stripes, so not from zero */
-        eng_tenant_count(stripe->store, record.tenant, -(uint64_t)stripe->slots[slot].units);
+    if (at_work)
+        record = record_of(stripe, entry);
     eng_slot_list_locked(stripe, slot, entry, &record);
-    atomic_fetch_or_explicit(&stripe->slots[slot].word, ENG_SLOT_ESTIMATE, memory_order_relaxed);
+    if (at_work)
+        eng_slot_estimate(&stripe->slots[slot], &record);
     if (twice)
         (void)eng_directory_remove_locked(stripe, slot, entry);
 }
@@ -71,4 +98,5 @@ void eng_directory_repair_locked(struct eng_stripe *stripe)
     }
     for (uint32_t slot = 0; slot < stripe->n_buckets * ENG_BUCKET_ENTRIES; slot++)
         relist(stripe, slot);
+    stripe->rt->slot_in_flight = 0;
 }

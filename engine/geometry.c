@@ -48,12 +48,34 @@ uint64_t eng_data_file_bytes(const struct eng_superblock *super, uint32_t stripe
     return ENG_DATA_START + eng_area_bytes(super, stripe);
 }
 
+static uint64_t all_segments(const struct eng_superblock *super)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < super->n_stripes; i++)
+        n += super->stripes[i].n_segments;
+    return n;
+}
+
+/* A stripe's part of the bytes that a pool was given. */
+static uint32_t given_share(const struct eng_superblock *super, uint32_t stripe, uint32_t pool)
+{
+    uint64_t n_segments = super->stripes[stripe].n_segments;
+    uint64_t wanted = super->pools[pool].max_bytes / super->segment_bytes;
+    uint64_t all = all_segments(super);
+    uint64_t share = wanted < all ? eng_div_up(wanted * n_segments, all) : n_segments;
+    uint64_t least = super->pools[pool].min_segments;
+    return (uint32_t)(share < least ? least : share);
+}
+
 /* The share of a pool that has a bound of its own. */
 static uint32_t bounded_share(const struct eng_superblock *super, uint32_t stripe, uint32_t pool)
 {
     uint32_t n_segments = super->stripes[stripe].n_segments;
     uint32_t share = n_segments / 64;
     uint32_t least = super->pools[pool].min_segments;
+
+    if (super->pools[pool].max_bytes != 0)
+        return given_share(super, stripe, pool);
 
     share = share < least ? least : share;
     share = share > super->pools[pool].max_segments ? super->pools[pool].max_segments : share;
@@ -114,6 +136,61 @@ static void lay_out(struct eng_superblock *super)
         at += (uint64_t)row->n_buckets * 64;
     }
     super->volume_bytes = eng_align_up(at, ENG_PAGE);
+}
+
+static bool pool_name_valid(const struct eng_superblock *super, const char *name)
+{
+    size_t len = name != NULL ? strlen(name) : 0;
+    if (len == 0 || len >= sizeof super->pools[0].name)
+        return false;
+    for (uint32_t i = 0; i < super->n_pools; i++)
+        if (strcmp(super->pools[i].name, name) == 0)
+            return i == ENG_POOL_SMALL && super->pools[i].max_bytes == 0;
+    return true;
+}
+
+/* Pools that were asked for. The place of "small" is kept for it, with no bytes until it is named.
+ */
+static gyre_err add_pools(const struct eng_geometry_want *want, struct eng_superblock *super,
+                          char *why, size_t why_size)
+{
+    if (want->n_pools == 0)
+        return GYRE_OK;
+    memcpy(super->pools[ENG_POOL_SMALL].name, "small", 5);
+    super->n_pools = ENG_POOL_SMALL + 1;
+    for (uint32_t i = 0; i < want->n_pools; i++) {
+        const struct eng_pool_want *at = &want->pools[i];
+        bool is_small = at->name != NULL && strcmp(at->name, "small") == 0;
+        if (!pool_name_valid(super, at->name) || at->max_bytes == 0 ||
+            (is_small && at->never_evicts) || (!is_small && super->n_pools == ENG_MAX_POOLS)) {
+            snprintf(why, why_size,
+                     "pool %" PRIu32 " (\"%s\") has no bytes, a name that is taken or not of 1 to "
+                     "15 bytes, or is one of more than 13",
+                     i + 1, at->name != NULL ? at->name : "");
+            return GYRE_INVALID;
+        }
+        struct eng_pool_row *row = &super->pools[is_small ? ENG_POOL_SMALL : super->n_pools++];
+        memcpy(row->name, at->name, strlen(at->name));
+        row->max_bytes = at->max_bytes;
+        row->min_segments = 2;
+        row->max_segments = ENG_MAX_SEGMENTS;
+        row->flags = at->never_evicts ? ENG_POOL_NEVER_EVICT : 0;
+    }
+    return GYRE_OK;
+}
+
+/* Main has to keep a quarter of each stripe, and four segments at least. */
+static gyre_err check_pools(const struct eng_superblock *super, char *why, size_t why_size)
+{
+    for (uint32_t i = 0; i < super->n_stripes; i++) {
+        uint32_t n = super->stripes[i].n_segments;
+        uint32_t least = n / 4 > 4 ? n / 4 : 4;
+        if (super->n_pools > 2 && eng_pool_max_segments(super, i, ENG_POOL_MAIN) < least) {
+            snprintf(why, why_size, "the pools leave less than a quarter of the store to main");
+            return GYRE_INVALID;
+        }
+    }
+    return GYRE_OK;
 }
 
 static void make_pools(struct eng_superblock *super)
@@ -276,6 +353,7 @@ gyre_err eng_geometry_make(const struct eng_geometry_want *want, struct eng_supe
     super.n_stripes = shares.n_stripes;
     super.segment_bytes = segment;
     make_pools(&super);
+    TRY(add_pools(want, &super, why, why_size));
     /* Twice: the volume file is sized for more segments than it then leaves room for, so the sum
      * stays within bounds. */
     TRY(count_segments(want, &shares, 0, &super, why, why_size));
@@ -283,6 +361,7 @@ gyre_err eng_geometry_make(const struct eng_geometry_want *want, struct eng_supe
     TRY(count_segments(want, &shares, super.volume_bytes + eng_runtime_bytes(&super), &super, why,
                        why_size));
     lay_out(&super);
+    TRY(check_pools(&super, why, why_size));
     *super_out = super;
 out:
     return err;

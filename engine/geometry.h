@@ -11,6 +11,13 @@
 #include "engine/base/gyre_err.h"
 #include "engine/format.h"
 
+/* A pool to be made with a store; "small" has a place of its own. */
+struct eng_pool_want {
+    const char *name;
+    uint64_t max_bytes;
+    bool never_evicts;
+};
+
 #define ENG_MIN_SEGMENTS 8 /* per stripe; chosen sizes give at least 32 where there is room */
 #define ENG_BAN_ROWS 1024
 #define ENG_SMALL_FILES (64u << 10) /* set aside in each directory: the lock file, rounding */
@@ -19,9 +26,11 @@ struct eng_geometry_want {
     const uint64_t
         *dir_bytes;  /* bytes each data directory may use; the volume file lies in the first */
     uint32_t n_dirs; /* 1..ENG_MAX_STRIPES */
-    uint64_t segment_bytes;        /* 0: chosen from the size */
-    uint32_t stripes;              /* 0: chosen from the size */
-    uint32_t average_object_bytes; /* 0: from the size, 4 to 16 KiB */
+    uint64_t segment_bytes;            /* 0: chosen from the size */
+    uint32_t stripes;                  /* 0: chosen from the size */
+    uint32_t average_object_bytes;     /* 0: from the size, 4 to 16 KiB */
+    const struct eng_pool_want *pools; /* besides main and meta */
+    uint32_t n_pools;
 };
 
 /* Fills everything in *super_out that follows from the sizes; uuid, seeds, time, generation and

@@ -20,6 +20,7 @@ struct eng_home {
     uint32_t main;   /* the one with the volume file; the first where there is none yet */
     bool made_store; /* by this opening, and none was there before */
     bool has_volume; /* something called ENG_VOLUME_NAME is there */
+    bool in_use;     /* another process has the store open: nothing may be made or replaced */
     size_t made_from[ENG_MAX_STRIPES]; /* length of the shortest prefix of the directory's path that
                                           was made here; 0: all of it was there */
 };

@@ -2,13 +2,18 @@
 
 #include <stdlib.h>
 
+#include "engine/ban.h"
 #include "engine/base/check.h"
 #include "engine/base/lock.h"
+#include "engine/base/step.h"
 #include "engine/base/sys.h"
 #include "engine/base/thread.h"
 #include "engine/cleaner.h"
+#include "engine/keep.h"
 #include "engine/locks.h"
 #include "engine/log.h"
+#include "engine/pool.h"
+#include "engine/process.h"
 #include "engine/sync.h"
 
 #define TARGET_SHARE 32
@@ -17,7 +22,10 @@
 /* Runs beyond which cleaning ahead would push the oldest out of the queue. */
 #define RUNS_ENOUGH (ENG_RUNS / 2)
 #define SYNC_BYTES (UINT64_C(1) << 30)
-#define PASS_NS UINT64_C(1000000000) /* without being asked */
+#define PASS_NS UINT64_C(1000000000)     /* without being asked */
+#define AGAIN_NS UINT64_C(50000000)      /* after another process's pass */
+#define STALLED_NS UINT64_C(60000000000) /* of a pass whose process may have been stopped */
+#define SWEEP_NS UINT64_C(60000000000)
 
 struct eng_keeper {
     struct eng_store *store; /* [c] */
@@ -26,7 +34,8 @@ struct eng_keeper {
     struct eng_cond cond;
     bool stop;              /* [w] lock */
     _Atomic uint32_t asked; /* [a] 1: a pass is wanted */
-    uint64_t synced_ns;     /* [o] */
+    uint64_t reaped_ns;     /* [o] when the dead were last looked for */
+    bool again;             /* [o] another process was at it */
 };
 
 uint64_t eng_clean_target_units(const struct eng_stripe *stripe, const struct eng_ring *ring)
@@ -75,12 +84,46 @@ static bool sync_is_due(struct eng_stripe *stripe)
     return due;
 }
 
-static void pass(struct eng_keeper *keeper)
+/* What is kept or banned and need not be. Errors are met again by the next sweep. */
+static void sweep(struct eng_store *store)
 {
-    struct eng_store *store = keeper->store;
-    uint64_t now_ns = eng_clock_mono_ns();
+    gyre_err err = eng_keep_any(store) ? eng_keep_sweep(store, eng_clock_real_s()) : GYRE_OK;
+    if (err == GYRE_OK && eng_bans_free(store) < ENG_BANS / 2)
+        err = eng_ban_sweep(store, eng_clock_real_s());
+    (void)err;
+}
+
+/* ---- Who keeps ---- */
+
+/* One process at a time keeps the store, for a pass; its death passes the lock on. Two at a time
+ * would do no harm, so a pass that takes too long, because its process was stopped, is no reason
+ * for others to wait. What came of an interrupted pass is whole: each step has its own locks. */
+static bool lead(struct eng_store *store, uint64_t now_ns, bool *held_out)
+{
+    struct eng_runtime_head *head = store->rt.head;
+    uint64_t begun_ns = atomic_load_explicit(&head->pass_begun_ns, memory_order_relaxed);
+    enum eng_mutex_result result = eng_mutex_trylock(&head->leader_lock);
+
+    *held_out = result == ENG_MUTEX_OK || result == ENG_MUTEX_OWNER_DEAD;
+    if (result == ENG_MUTEX_OWNER_DEAD)
+        eng_mutex_consistent(&head->leader_lock);
+    if (!*held_out && now_ns - begun_ns < STALLED_NS)
+        return false;
+    atomic_store_explicit(&head->pass_begun_ns, now_ns, memory_order_relaxed);
+    return true;
+}
+
+static bool interval_over(const struct eng_store *store, uint64_t now_ns)
+{
     uint64_t interval_ns = (uint64_t)store->sync_interval_ms * 1000000;
-    bool all = interval_ns > 0 && now_ns - keeper->synced_ns >= interval_ns;
+    uint64_t synced_ns = atomic_load_explicit(&store->rt.head->synced_ns, memory_order_relaxed);
+
+    return interval_ns > 0 && now_ns - synced_ns >= interval_ns;
+}
+
+static void keep(struct eng_store *store, uint64_t now_ns)
+{
+    bool all = interval_over(store, now_ns);
     for (uint32_t i = 0; i < store->n_stripes; i++) {
         struct eng_stripe *stripe = &store->stripes[i];
         for (uint8_t ring = 0; ring < ENG_RINGS; ring++)
@@ -90,13 +133,45 @@ static void pass(struct eng_keeper *keeper)
             continue; /* tried again in time, and whoever asks for a sync gets the error */
     }
     if (all)
-        keeper->synced_ns = now_ns;
+        atomic_store_explicit(&store->rt.head->synced_ns, now_ns, memory_order_relaxed);
+    uint64_t swept_ns = atomic_load_explicit(&store->rt.head->swept_ns, memory_order_relaxed);
+    if (swept_ns == 0 || now_ns - swept_ns >= SWEEP_NS) {
+        atomic_store_explicit(&store->rt.head->swept_ns, now_ns, memory_order_relaxed);
+        sweep(store);
+    }
+    eng_facts_settle(store);
+}
+
+/* Once a second at most: a system call for each process. */
+static void look_after_dead(struct eng_keeper *keeper, uint64_t now_ns)
+{
+    if (now_ns - keeper->reaped_ns < PASS_NS)
+        return;
+    keeper->reaped_ns = now_ns;
+    (void)eng_processes_reap(keeper->store);
+    eng_runtime_touch(&keeper->store->rt);
+}
+
+/* Another process that is at it may be past what this one was asked for: then once more, soon. */
+static void pass(struct eng_keeper *keeper)
+{
+    struct eng_store *store = keeper->store;
+    uint64_t now_ns = eng_clock_mono_ns();
+    bool held;
+    keeper->again = !lead(store, now_ns, &held);
+    if (keeper->again)
+        return;
+    look_after_dead(keeper, now_ns);
+    GYRE_STEP("keeper.pass.begun");
+    keep(store, now_ns);
+    if (held)
+        eng_mutex_unlock(&store->rt.head->leader_lock);
 }
 
 /* Sleeps until asked, stopped, or the time for a pass has come; false: stopped. */
 static bool wait_for_work(struct eng_keeper *keeper)
 {
-    uint64_t deadline_ns = eng_clock_mono_ns() + PASS_NS;
+    uint64_t deadline_ns = eng_clock_mono_ns() + (keeper->again ? AGAIN_NS : PASS_NS);
     eng_lock_acquire(&keeper->lock);
     /* Acquire pairs with the release in eng_keeper_wake (A): the pass sees what the asker did
      * before. */
@@ -122,7 +197,6 @@ gyre_err eng_keeper_start(struct eng_store *store)
     if (keeper == NULL)
         return GYRE_NO_MEMORY;
     keeper->store = store;
-    keeper->synced_ns = eng_clock_mono_ns();
     eng_lock_init(&keeper->lock, ENG_RANK_KEEPER);
     eng_cond_init(&keeper->cond);
     store->keeper = keeper;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/check.h"
@@ -67,14 +68,31 @@ static gyre_err refuse_locked(const struct eng_lockfile *lock, const struct eng_
     gyre_err err = eng_filelock_probe(lock->fd, ENG_LOCK_OPEN, &held, &pid);
 
     if (err == GYRE_OK && pid > 0)
-        return eng_refuse(
-            home->open, GYRE_LOCKED,
-            "%s: the store is in use by process %ld: stop it first, or use another data directory",
-            lock->path, (long)pid);
+        return eng_refuse(home->open, GYRE_LOCKED,
+                          "%s: process %ld is still opening or closing the store: wait for it, or "
+                          "stop it, and try again",
+                          lock->path, (long)pid);
     return eng_refuse(home->open, GYRE_LOCKED,
-                      "%s: the store is in use by a process of another container or host: stop it "
-                      "first, or use another data directory",
+                      "%s: a process of another container or host is still opening or closing the "
+                      "store: wait for it, or stop it, and try again",
                       lock->path);
+}
+
+/* The first looks are close together, for most openings take milliseconds. The kernel's own wait
+ * has no bound, and an opener may have been stopped. */
+static gyre_err wait_for_opening(int fd, uint32_t wait_ms)
+{
+    uint64_t deadline_ns = eng_clock_mono_ns() + (uint64_t)wait_ms * 1000000;
+    struct timespec pause = {.tv_nsec = 1000000};
+
+    for (;;) {
+        gyre_err err = eng_filelock_try(fd, ENG_LOCK_OPEN, ENG_FILELOCK_EXCLUSIVE);
+        if (err != GYRE_LOCKED || eng_clock_mono_ns() >= deadline_ns)
+            return err;
+        nanosleep(&pause, NULL);
+        if (pause.tv_nsec < 50000000)
+            pause.tv_nsec *= 2;
+    }
 }
 
 /* Whether the name still leads to the file that is locked: an opener that was refused removes the
@@ -87,8 +105,8 @@ static bool is_in_place(const struct eng_lockfile *lock, const struct eng_home *
            status.st_dev == lock->dev && status.st_ino == lock->ino;
 }
 
-/* Opens and locks the file. The caller holds table_lock. */
-static gyre_err take(struct eng_lockfile *lock, const struct eng_home *home)
+/* Opens the file and enters it into the table. The caller holds table_lock. */
+static gyre_err take_file(struct eng_lockfile *lock, const struct eng_home *home)
 {
     struct stat status;
     gyre_err err;
@@ -105,8 +123,18 @@ static gyre_err take(struct eng_lockfile *lock, const struct eng_home *home)
         return eng_refuse_io(home->open, GYRE_IO, errno, lock->path, "cannot look at the file");
     lock->dev = status.st_dev;
     lock->ino = status.st_ino;
-    GYRE_STEP("lockfile.take.opened");
-    err = eng_filelock_try(lock->fd, ENG_LOCK_OPEN, ENG_FILELOCK_EXCLUSIVE);
+    TRY(enter_table(lock->dev, lock->ino));
+    lock->entered = true;
+out:
+    return err;
+}
+
+/* Waits for the opening lock. */
+static gyre_err take_lock(const struct eng_lockfile *lock, const struct eng_home *home)
+{
+    uint32_t wait_ms = home->open->lock_wait_ms;
+    gyre_err err = wait_for_opening(lock->fd, wait_ms != 0 ? wait_ms : ENG_LOCK_WAIT_MS);
+
     if (err == GYRE_LOCKED)
         return refuse_locked(lock, home);
     if (err != GYRE_OK)
@@ -117,32 +145,58 @@ static gyre_err take(struct eng_lockfile *lock, const struct eng_home *home)
     if (!is_in_place(lock, home))
         return eng_refuse(home->open, GYRE_BUSY,
                           "%s: another process has just removed the file: try again", lock->path);
-    TRY(eng_filelock_try(lock->fd, ENG_LOCK_ALIVE, ENG_FILELOCK_EXCLUSIVE));
-    TRY(enter_table(lock->dev, lock->ino));
-out:
-    return err;
+    return GYRE_OK;
 }
 
 void eng_lockfile_undo(const struct eng_lockfile *lock, const struct eng_home *home)
 {
-    if (lock->fd >= 0 && lock->made)
+    bool in_use = true;
+    pid_t pid;
+
+    /* Two openings can both have found no file; the other one may be using it by now. */
+    if (lock->fd >= 0 && lock->made &&
+        eng_filelock_probe_range(lock->fd, ENG_LOCK_ALIVE, ENG_PROCESSES, &in_use, &pid) ==
+            GYRE_OK &&
+        !in_use)
         unlinkat(home->fds[home->main], ENG_LOCK_NAME, 0);
+}
+
+static void let_go_locked(struct eng_lockfile *lock)
+{
+    eng_close(&lock->fd); /* drops the locks */
+    if (lock->entered)
+        leave_table(lock->dev, lock->ino);
+    free(lock->path);
+    *lock = (struct eng_lockfile){.fd = -1};
 }
 
 gyre_err eng_lockfile_acquire(struct eng_lockfile *lock_out, const struct eng_home *home)
 {
     *lock_out = (struct eng_lockfile){.fd = -1};
     pthread_mutex_lock(&table_lock);
-    gyre_err err = take(lock_out, home);
-    if (err != GYRE_OK) {
-        if (err != GYRE_LOCKED && err != GYRE_BUSY) /* else somebody else's */
-            eng_lockfile_undo(lock_out, home);
-        eng_close(&lock_out->fd);
-        free(lock_out->path);
-        *lock_out = (struct eng_lockfile){.fd = -1};
-    }
+    gyre_err err = take_file(lock_out, home);
+    pthread_mutex_unlock(&table_lock);
+    GYRE_STEP("lockfile.take.opened");
+    if (err == GYRE_OK)
+        err = take_lock(lock_out, home);
+    if (err == GYRE_OK)
+        return err;
+    if (err != GYRE_LOCKED && err != GYRE_BUSY) /* else somebody else's */
+        eng_lockfile_undo(lock_out, home);
+    pthread_mutex_lock(&table_lock);
+    let_go_locked(lock_out);
     pthread_mutex_unlock(&table_lock);
     return err;
+}
+
+void eng_lockfile_opened(const struct eng_lockfile *lock)
+{
+    eng_filelock_drop(lock->fd, ENG_LOCK_OPEN);
+}
+
+bool eng_lockfile_again(const struct eng_lockfile *lock, uint32_t wait_ms)
+{
+    return wait_for_opening(lock->fd, wait_ms) == GYRE_OK;
 }
 
 void eng_lockfile_release(struct eng_lockfile *lock)
@@ -150,11 +204,8 @@ void eng_lockfile_release(struct eng_lockfile *lock)
     if (lock->fd < 0)
         return;
     pthread_mutex_lock(&table_lock);
-    eng_close(&lock->fd); /* drops the locks */
-    leave_table(lock->dev, lock->ino);
+    let_go_locked(lock);
     pthread_mutex_unlock(&table_lock);
-    free(lock->path);
-    lock->path = NULL;
 }
 
 /* ---- The note ---- */

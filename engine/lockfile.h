@@ -1,20 +1,25 @@
-/* The lock file: who has a store open, and what the last one left behind.
+/* The lock file: who has a store open, who is just opening or closing it, and where the runtime
+ * segment is.
  *
- * Byte 0 is held for as long as a store is open, byte 16 + i says that process slot i is alive;
- * both vanish with the process. The file's text tells which boot of the machine, which volume file
- * and which runtime segment the last opener had. Only an opening that made the file and is refused
- * removes it, while it holds the lock; who locks a file therefore looks whether it still has its
- * name, or two processes could lock two files.
+ * Byte 0 is held by the one process that opens or closes the store, byte 16 + i says that process
+ * slot i is alive; all vanish with their process. The file's text tells which boot of the machine,
+ * which volume file and which runtime segment the store's users have, or had. Only an opening that
+ * made the file and is refused removes it, while it holds byte 0; who locks a file therefore looks
+ * whether it still has its name, or two processes could lock two files.
  *
  * Owns:    descriptor, locks and the place in this process's table of open stores, from acquire to
- * release. Threads: any; opening and closing are serialised within the process. Blocks:  for the
- * disk. Allocates: a table row.
+ *          release.
+ * Threads: any.
+ * Blocks:  for the disk, and for other processes that open or close the store, within a bound.
+ * Allocates: a table row.
  */
 #pragma once
 
 #include "engine/home.h"
 
-#define ENG_LOCK_OPEN 0   /* byte held by the process that has the store open */
+#define ENG_LOCK_WAIT_MS 30000 /* for others that open or close, where nothing else is said */
+
+#define ENG_LOCK_OPEN 0   /* byte held while a process opens or closes the store */
 #define ENG_LOCK_ALIVE 16 /* byte of process slot 0 */
 
 struct eng_lockfile {
@@ -22,18 +27,24 @@ struct eng_lockfile {
     char *path;
     dev_t dev;
     ino_t ino;
-    bool made; /* by this opening */
+    bool made;    /* by this opening */
+    bool entered; /* in this process's table */
 };
 
-/* Takes the lock of the store in home->main, creating the file if need be. LOCKED: another process,
- * or this one, has the store open; the message says which. UNSUPPORTED: the file system has no
+/* Takes the opening lock of the store in home->main, creating the file if need be. LOCKED: this
+ * process has the store open already, or another one has been opening or closing it for longer than
+ * the wait; the message says which. UNSUPPORTED: the file system has no
  * working byte locks. BUSY: another process has just removed the file. ACCESS, INVALID, IO,
  * NO_FILES, NO_MEMORY. */
 GYRE_MUST_USE gyre_err eng_lockfile_acquire(struct eng_lockfile *lock_out,
                                             const struct eng_home *home);
 /* Removes the file if this opening made it: for refusals, before letting go. */
 void eng_lockfile_undo(const struct eng_lockfile *lock, const struct eng_home *home);
-/* Lets go; an empty one is allowed. */
+/* Gives the opening lock back, and takes it again: false if another process keeps it for longer
+ * than `wait_ms`. */
+void eng_lockfile_opened(const struct eng_lockfile *lock);
+GYRE_MUST_USE bool eng_lockfile_again(const struct eng_lockfile *lock, uint32_t wait_ms);
+/* Lets go of everything; an empty one is allowed. */
 void eng_lockfile_release(struct eng_lockfile *lock);
 
 /* What an opener writes down for the next. */

@@ -1,7 +1,7 @@
 #include "engine/locks.h"
 
 #include "engine/base/check.h"
-#include "engine/directory.h"
+#include "engine/stripe_repair.h"
 
 /* A lock is never given up on, so it is never LOST: what it guards can always be put right from the
  * directory. */
@@ -10,7 +10,7 @@ void eng_alloc_lock(struct eng_stripe *stripe)
     enum eng_mutex_result result = eng_mutex_lock(&stripe->rt->alloc_lock);
     GYRE_CHECK(result == ENG_MUTEX_OK || result == ENG_MUTEX_OWNER_DEAD);
     if (unlikely(result == ENG_MUTEX_OWNER_DEAD)) {
-        eng_directory_repair_locked(stripe);
+        eng_stripe_repair_locked(stripe);
         eng_mutex_consistent(&stripe->rt->alloc_lock);
     }
 }

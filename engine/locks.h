@@ -9,10 +9,11 @@
 
 enum {
     ENG_RANK_CLEAN = 1,
-    ENG_RANK_ALLOC = 2,
-    ENG_RANK_SLAB = 3,
-    ENG_RANK_KEEPER = 4,
-    ENG_RANK_FACTS = 5,
+    ENG_RANK_TABLE,
+    ENG_RANK_ALLOC,
+    ENG_RANK_SLAB,
+    ENG_RANK_KEEPER,
+    ENG_RANK_FACTS,
 };
 
 /* Rings, reservations, directory, slots, segment table. */

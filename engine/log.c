@@ -5,6 +5,7 @@
 #include "engine/cleaner.h"
 #include "engine/keeper.h"
 #include "engine/locks.h"
+#include "engine/process.h"
 #include "engine/runs.h"
 
 /* Laps a reservation may clean while others take away what it cleaned. */
@@ -79,6 +80,22 @@ static void follow_writer_locked(const struct eng_stripe *stripe, struct eng_rin
     }
 }
 
+/* The end comes last, so that a death in between leaves a free place or a whole reservation of its
+ * owner, who is known to be dead then (a death is seen in program order). */
+static void enter_reservation_locked(struct eng_stripe *stripe, uint32_t reservation,
+                                     uint64_t start, uint64_t units, bool is_slab)
+{
+    struct eng_reservation *at = &stripe->rt->reservations[reservation];
+    at->end = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    at->process = stripe->store->process_index;
+    at->is_slab = is_slab;
+    at->start = start;
+    atomic_signal_fence(memory_order_seq_cst);
+    GYRE_STEP("log.take.half");
+    at->end = start + units;
+}
+
 /* What a reservation is for. */
 struct demand {
     uint64_t least, most; /* units */
@@ -108,12 +125,7 @@ static gyre_err take_locked(struct eng_stripe *stripe, uint8_t ring_id, const st
                               &units, &n_older))
         return GYRE_NO_SPACE;
     follow_writer_locked(stripe, ring, start, n_older);
-    rt->reservations[reservation] = (struct eng_reservation){
-        .start = start,
-        .end = start + units,
-        .process = stripe->store->process_index,
-        .is_slab = demand->is_slab,
-    };
+    enter_reservation_locked(stripe, reservation, start, units, demand->is_slab);
     if (reservation == rt->reservations_high)
         rt->reservations_high++;
     set_reserved_locked(stripe, reserved_locked(stripe) + units);
@@ -193,6 +205,10 @@ static gyre_err clean_and_take(struct eng_stripe *stripe, uint8_t ring_id,
         eng_alloc_unlock(stripe);
         if (err != GYRE_NO_SPACE)
             return err;
+        if (over && eng_processes_reap(stripe->store) > 0) {
+            lap = (struct lap){0}; /* the dead held what was busy */
+            continue;
+        }
         if (over)
             return lap.busy_units >= units || lap.total_units > lap.moved_units ? GYRE_BUSY
                                                                                 : GYRE_NO_SPACE;
@@ -220,6 +236,11 @@ static gyre_err reserve(struct eng_stripe *stripe, uint8_t ring_id, const struct
     gyre_err err = take_locked(stripe, ring_id, demand, grant_out);
     bool low = ring->clean_units < eng_clean_target_units(stripe, ring) / 2;
     eng_alloc_unlock(stripe);
+    if (err == GYRE_BUSY && eng_processes_reap(stripe->store) > 0) { /* the dead held too much */
+        eng_alloc_lock(stripe);
+        err = take_locked(stripe, ring_id, demand, grant_out);
+        eng_alloc_unlock(stripe);
+    }
     if (err == GYRE_NO_SPACE) {
         eng_clean_lock(stripe);
         err = clean_and_take(stripe, ring_id, demand, grant_out);
@@ -285,6 +306,8 @@ void eng_log_end_locked(struct eng_stripe *stripe, uint32_t reservation)
     GYRE_CHECK(reservation < rt->reservations_high);
     struct eng_reservation *at = &rt->reservations[reservation];
     set_reserved_locked(stripe, reserved_locked(stripe) - (at->end - at->start));
+    at->end = 0; /* first: see enter_reservation_locked */
+    atomic_signal_fence(memory_order_seq_cst);
     *at = (struct eng_reservation){0};
     while (rt->reservations_high > 0 && rt->reservations[rt->reservations_high - 1].end == 0)
         rt->reservations_high--;

@@ -65,8 +65,9 @@ static gyre_err plan(const struct eng_home *home, struct eng_superblock *super)
     uint64_t sizes[ENG_MAX_STRIPES];
     char why[256] = "";
     gyre_err err;
-    struct eng_geometry_want want = {sizes, home->n_dirs, open->segment_bytes, open->stripes,
-                                     open->average_object_bytes};
+    struct eng_geometry_want want = {
+        sizes,       home->n_dirs, open->segment_bytes, open->stripes, open->average_object_bytes,
+        open->pools, open->n_pools};
 
     TRY(sizes_of(home, sizes));
     err = eng_geometry_make(&want, super, why, sizeof why);

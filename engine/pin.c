@@ -3,22 +3,37 @@
 #include "engine/base/check.h"
 #include "engine/directory.h"
 
-/* word: 0 free | 1 taken, names nothing | set 1 (bit 63), stripe 6, offset 34, size class 7. */
-enum { PIN_FREE = 0, PIN_EMPTY = 1, STRIPE_SHIFT = 41, PIN_OFFSET_SHIFT = 7 };
+/* word: 0 free | 63 set | 62..55 process slot | 46..41 stripe | 40..7 offset | 6..0 size class. A
+ * taken pin that names nothing is not set and has class 1, so it differs from a free one in process
+ * 0 too. Process and pin are one word, so a process that dies anywhere leaves no pin that is
+ * nobody's. */
+enum {
+    PIN_FREE = 0,
+    PIN_EMPTY = 1,
+    PIN_PROCESS_SHIFT = 55,
+    STRIPE_SHIFT = 41,
+    PIN_OFFSET_SHIFT = 7,
+};
 #define PIN_SET (UINT64_C(1) << 63)
 #define PIN_OFFSET_MASK ((UINT64_C(1) << 34) - 1)
 
 /* Threads start to search in blocks of their own, so that they rarely meet on a cache line. */
-enum { PINS_PER_THREAD = 64 };
+enum { PINS_PER_THREAD = 64, PINS_PER_PROCESS = 37 * PINS_PER_THREAD };
 static _Atomic uint32_t threads_seen;
 static _Thread_local uint32_t search_from;
 static _Thread_local bool search_begun;
 
-static uint32_t first_to_try(void)
+static uint64_t owner_bits(const struct eng_store *store)
+{
+    return (uint64_t)store->process_index << PIN_PROCESS_SHIFT;
+}
+
+static uint32_t first_to_try(const struct eng_store *store)
 {
     if (unlikely(!search_begun)) {
         uint32_t ordinal = atomic_fetch_add_explicit(&threads_seen, 1, memory_order_relaxed);
-        search_from = ordinal * PINS_PER_THREAD % ENG_PINS;
+        search_from =
+            (store->process_index * PINS_PER_PROCESS + ordinal * PINS_PER_THREAD) % ENG_PINS;
         search_begun = true;
     }
     return search_from;
@@ -38,7 +53,8 @@ static void raise_high(struct eng_store *store, uint32_t pin)
 
 gyre_err eng_pin_acquire(struct eng_store *store, uint32_t *pin_out)
 {
-    uint32_t from = first_to_try();
+    uint32_t from = first_to_try(store);
+    uint64_t taken = owner_bits(store) | PIN_EMPTY;
     *pin_out = UINT32_MAX;
     for (uint32_t i = 0; i < ENG_PINS; i++) {
         uint32_t pin = (from + i) % ENG_PINS;
@@ -47,10 +63,9 @@ gyre_err eng_pin_acquire(struct eng_store *store, uint32_t *pin_out)
         if (atomic_load_explicit(&at->word, memory_order_relaxed) != PIN_FREE)
             continue;
         /* Acquire: what its last owner read comes before what this one makes of it (D). */
-        if (!atomic_compare_exchange_strong_explicit(&at->word, &free, PIN_EMPTY,
-                                                     memory_order_acquire, memory_order_relaxed))
+        if (!atomic_compare_exchange_strong_explicit(&at->word, &free, taken, memory_order_acquire,
+                                                     memory_order_relaxed))
             continue;
-        atomic_store_explicit(&at->process, store->process_index, memory_order_relaxed);
         raise_high(store, pin);
         search_from = pin;
         *pin_out = pin;
@@ -62,7 +77,7 @@ gyre_err eng_pin_acquire(struct eng_store *store, uint32_t *pin_out)
 void eng_pin_set(struct eng_store *store, uint32_t pin, const struct eng_stripe *stripe,
                  uint64_t entry)
 {
-    uint64_t word = PIN_SET | (uint64_t)stripe->index << STRIPE_SHIFT |
+    uint64_t word = PIN_SET | owner_bits(store) | (uint64_t)stripe->index << STRIPE_SHIFT |
                     eng_entry_offset(entry) << PIN_OFFSET_SHIFT | eng_entry_class(entry);
     atomic_store_explicit(&store->pins[pin].word, word, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst); /* A */
@@ -72,7 +87,8 @@ void eng_pin_set(struct eng_store *store, uint32_t pin, const struct eng_stripe 
  * unpinned. */
 void eng_pin_clear(struct eng_store *store, uint32_t pin)
 {
-    atomic_store_explicit(&store->pins[pin].word, PIN_EMPTY, memory_order_release);
+    atomic_store_explicit(&store->pins[pin].word, owner_bits(store) | PIN_EMPTY,
+                          memory_order_release);
 }
 
 void eng_pin_release(struct eng_store *store, uint32_t pin)
@@ -108,5 +124,21 @@ uint32_t eng_pin_count(const struct eng_store *store)
     for (uint32_t pin = 0; pin < high; pin++)
         if (atomic_load_explicit(&store->pins[pin].word, memory_order_relaxed) != PIN_FREE)
             count++;
+    return count;
+}
+
+/* Relaxed but for the exchange: nobody else changes a dead process's pins. All of the table, not
+ * only up to the mark: it may have died before it raised that. */
+uint32_t eng_pins_reclaim(struct eng_store *store, uint32_t process)
+{
+    uint32_t count = 0;
+    for (uint32_t pin = 0; pin < ENG_PINS; pin++) {
+        _Atomic uint64_t *at = &store->pins[pin].word;
+        uint64_t word = atomic_load_explicit(at, memory_order_relaxed);
+        if (word == PIN_FREE || (word >> PIN_PROCESS_SHIFT & 0xFF) != process)
+            continue;
+        atomic_store_explicit(at, PIN_FREE, memory_order_release); /* D */
+        count++;
+    }
     return count;
 }

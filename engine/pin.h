@@ -23,5 +23,7 @@ void eng_pin_release(struct eng_store *store, uint32_t pin);
 void eng_pin_each(struct eng_store *store, const struct eng_stripe *stripe, uint64_t start,
                   uint64_t end, void (*visit)(void *data, uint64_t start, uint64_t end),
                   void *data);
+/* Frees the pins of a process slot whose process is dead, or is this one at its end; how many. */
+uint32_t eng_pins_reclaim(struct eng_store *store, uint32_t process);
 /* Pins in use now. */
 uint32_t eng_pin_count(const struct eng_store *store);

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 enum eng_retention {
+    ENG_RETENTION_KEPT,      /* of an opening: as others have set it; AUTO in a new segment */
     ENG_RETENTION_AUTO,      /* S and M, or M alone, as the shadow finds better */
     ENG_RETENTION_FIFO,      /* one ring, nobody stays */
     ENG_RETENTION_FREQUENCY, /* always S and M */

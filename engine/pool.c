@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "engine/ban.h"
 #include "engine/base/check.h"
 #include "engine/base/io.h"
 #include "engine/base/step.h"
@@ -94,13 +95,42 @@ static gyre_err read_newest(const struct eng_store *store, struct eng_superblock
     return err;
 }
 
+/* Release: whoever looks in a pool's new place finds it so on disk, too. */
+static void follow_locked(struct eng_store *store, const struct eng_superblock *super)
+{
+    struct eng_runtime_head *head = store->rt.head;
+    for (uint32_t i = 0; i < ENG_MAX_POOLS; i++)
+        atomic_store_explicit(&head->pool_epoch[i], super->pools[i].epoch, memory_order_release);
+    atomic_store_explicit(&head->features, super->feature_compat, memory_order_release);
+}
+
+/* What a process was about to change when it died is on disk, or it is not; this run goes by that.
+ */
+void eng_facts_enter(struct eng_store *store)
+{
+    struct eng_superblock super;
+    unsigned copy;
+    bool orphaned;
+    eng_facts_lock(store, &orphaned);
+    if (likely(!orphaned))
+        return;
+    if (read_newest(store, &super, &copy) == GYRE_OK)
+        follow_locked(store, &super);
+    eng_bans_repair_locked(store);
+}
+
+void eng_facts_settle(struct eng_store *store)
+{
+    eng_facts_enter(store);
+    eng_facts_unlock(store);
+}
+
 /* Makes a change durable: the copy that is not the newest is written, so one is whole at any
  * moment. Then this run follows, in all that another process may have changed as well. */
 static gyre_err update_locked(struct eng_store *store,
                               void (*change)(struct eng_superblock *super, uint32_t what),
                               uint32_t what)
 {
-    struct eng_runtime_head *head = store->rt.head;
     struct eng_superblock super;
     unsigned copy;
     gyre_err err;
@@ -113,10 +143,7 @@ static gyre_err update_locked(struct eng_store *store,
     GYRE_STEP("pool.super.written");
     TRY(eng_sync_data(store->volume_fd));
     GYRE_STEP("pool.super.durable");
-    /* Release: whoever looks in the new place finds it so on disk, too. */
-    for (uint32_t i = 0; i < ENG_MAX_POOLS; i++)
-        atomic_store_explicit(&head->pool_epoch[i], super.pools[i].epoch, memory_order_release);
-    atomic_store_explicit(&head->features, super.feature_compat, memory_order_release);
+    follow_locked(store, &super);
 out:
     return err;
 }
@@ -124,9 +151,7 @@ out:
 static gyre_err update(struct eng_store *store,
                        void (*change)(struct eng_superblock *super, uint32_t what), uint32_t what)
 {
-    bool orphaned;
-
-    eng_facts_lock(store, &orphaned);
+    eng_facts_enter(store);
     gyre_err err = update_locked(store, change, what);
     eng_facts_unlock(store);
     return err;

@@ -64,3 +64,9 @@ GYRE_MUST_USE gyre_err eng_pool_purge(struct eng_store *store, uint8_t pool);
 /* Notes durably that the store has something that later openings must know of. One load once it is
  * noted. IO. */
 GYRE_MUST_USE gyre_err eng_feature_use(struct eng_store *store, enum eng_feature_compat feature);
+
+/* Takes the lock of superblock and ban table, and settles what its last holder left if that died.
+ */
+void eng_facts_enter(struct eng_store *store);
+/* That alone. */
+void eng_facts_settle(struct eng_store *store);

@@ -89,24 +89,57 @@ void eng_parts_end(struct eng_part *parts, size_t n)
     }
 }
 
-void eng_parts_remove(struct eng_store *store, const struct eng_ref *head)
+static struct eng_part_row row_of(const struct eng_ref *head, uint64_t i)
+{
+    struct eng_part_row row;
+    memcpy(&row, head->body + i * sizeof row, sizeof row);
+    return row;
+}
+
+void eng_row_remove(struct eng_store *store, const struct eng_doc *head,
+                    const struct eng_part_row *row)
+{
+    uint8_t key[32];
+    eng_part_key(head->key, head->object_serial, row->part_no, row->attempt, row->sub, key);
+    struct eng_want want = {
+        .key = key, .pool = head->pool, .part = true, .object_serial = head->object_serial};
+    struct eng_ref part;
+    if (eng_find(store, &want, 0, ENG_NO_COUNT | ENG_ANY_AGE | ENG_HEADER, &part) != GYRE_OK)
+        return; /* what stays behind is unreachable, and leaves at the hand */
+    eng_drop(&part);
+    eng_ref_release(&part);
+    GYRE_STEP("publish.remove.part");
+}
+
+static bool is_same_part(const struct eng_part_row *a, const struct eng_part_row *b)
+{
+    return a->part_no == b->part_no && a->attempt == b->attempt && a->sub == b->sub;
+}
+
+bool eng_rows_have(const struct eng_part_row *rows, size_t n, const struct eng_part_row *row,
+                   size_t *from)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t at = (*from + i) % n;
+        if (is_same_part(&rows[at], row)) {
+            *from = at + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+void eng_parts_remove(struct eng_store *store, const struct eng_ref *head,
+                      const struct eng_part_row *keep, size_t n_keep)
 {
     const struct eng_doc *doc = head->doc;
+    size_t from = 0;
     if (doc->type != ENG_HEAD)
         return;
     for (uint64_t i = 0; i < doc->body_len / sizeof(struct eng_part_row); i++) {
-        struct eng_part_row row;
-        memcpy(&row, head->body + i * sizeof row, sizeof row);
-        uint8_t key[32];
-        eng_part_key(doc->key, doc->object_serial, row.part_no, row.attempt, row.sub, key);
-        struct eng_want want = {
-            .key = key, .pool = doc->pool, .part = true, .object_serial = doc->object_serial};
-        struct eng_ref part;
-        if (eng_find(store, &want, 0, ENG_NO_COUNT | ENG_ANY_AGE | ENG_HEADER, &part) != GYRE_OK)
-            continue; /* what stays behind is unreachable, and leaves at the hand */
-        eng_drop(&part);
-        eng_ref_release(&part);
-        GYRE_STEP("publish.remove.part");
+        struct eng_part_row row = row_of(head, i);
+        if (!eng_rows_have(keep, n_keep, &row, &from))
+            eng_row_remove(store, doc, &row);
     }
 }
 

@@ -18,8 +18,18 @@ void eng_parts_note(struct eng_store *store, const struct eng_part *parts, size_
                     const struct eng_parent *head);
 /* Hands published parts over to the directory and empties them. */
 void eng_parts_end(struct eng_part *parts, size_t n);
-/* Removes the parts that an object which has left still names; `head` is pinned. */
-void eng_parts_remove(struct eng_store *store, const struct eng_ref *head);
+/* Removes the parts that an object which has left still names, but for those in the `keep` rows of
+ * the one in its place; `head` is pinned. */
+void eng_parts_remove(struct eng_store *store, const struct eng_ref *head,
+                      const struct eng_part_row *keep, size_t n_keep);
+/* Removes the part that a row of an object names; `head` gives the object's key, serial and pool.
+ */
+void eng_row_remove(struct eng_store *store, const struct eng_doc *head,
+                    const struct eng_part_row *row);
+/* Whether rows name the same part as `row`. Looks from *from on, and moves it behind what it found,
+ * so that going through a table in order costs a step each. */
+bool eng_rows_have(const struct eng_part_row *rows, size_t n, const struct eng_part_row *row,
+                   size_t *from);
 
 /* Whether a put or delete may go on, given the object there; `old` is NULL when there is none. OK,
  * EXISTS, CHANGED, NOT_FOUND. */

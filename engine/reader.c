@@ -1,7 +1,9 @@
 #include "engine/reader.h"
 
+#include <fcntl.h>
 #include <string.h>
 
+#include "engine/base/broken.h"
 #include "engine/base/check.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/step.h"
@@ -14,6 +16,9 @@
 
 /* Documents up to here are verified even by a reader that must not wait: some microseconds. */
 #define VERIFY_NOWAIT_MAX (128u << 10)
+
+/* Read at once of a document seen for the first time. */
+#define READ_AHEAD_MAX (128u << 10)
 
 /* One search in progress. */
 struct search {
@@ -48,7 +53,8 @@ static bool must_not_wait(const struct search *search)
 static bool answers(const struct search *search, const struct eng_doc *doc)
 {
     const struct eng_want *want = search->want;
-    if (memcmp(doc->key, want->key, sizeof doc->key) != 0 || doc->pool != want->pool ||
+    if ((GYRE_BROKEN != GYRE_WRONG_KEY && memcmp(doc->key, want->key, sizeof doc->key) != 0) ||
+        doc->pool != want->pool ||
         doc->pool_epoch != (uint32_t)eng_pool_epoch(search->store, want->pool))
         return false;
     if (want->part)
@@ -105,6 +111,16 @@ static enum verdict verify_once(const struct search *search, struct eng_ref *ref
     return IS_IT;
 }
 
+/* A document that nobody has read since the store was opened is most likely on the disk only. One
+ * exact request brings it in, or a PART's beginning; a fault would read a page, or megabytes around
+ * it. */
+static void read_ahead(const struct eng_stripe *stripe, uint64_t offset, uint64_t units)
+{
+    uint64_t len = units << ENG_UNIT_SHIFT;
+    (void)!posix_fadvise(stripe->fd, (off_t)(ENG_DATA_START + (offset << ENG_UNIT_SHIFT)),
+                         (off_t)(len < READ_AHEAD_MAX ? len : READ_AHEAD_MAX), POSIX_FADV_WILLNEED);
+}
+
 /* The document of a pinned entry. Nothing of its header is used before it is checked: in a slot
  * that is marked verified the checksum was, so lengths alone are looked at again. */
 static enum verdict examine(struct search *search, struct eng_ref *ref)
@@ -119,6 +135,8 @@ static enum verdict examine(struct search *search, struct eng_ref *ref)
     ref->doc = (const struct eng_doc *)(const void *)(stripe->data + (offset << ENG_UNIT_SHIFT));
     if (must_not_wait(search))
         eng_probe(&search->probe, (const uint8_t *)ref->doc, room << ENG_UNIT_SHIFT);
+    else if ((ref->slot_word & ENG_SLOT_VERIFIED) == 0)
+        read_ahead(stripe, offset, room);
     if (!at_hand(search, ref, sizeof *ref->doc))
         return IS_COLD;
     if ((ref->slot_word & ENG_SLOT_VERIFIED) == 0) {
@@ -140,15 +158,18 @@ static enum verdict pin_and_examine(struct search *search, const struct eng_cand
 {
     struct eng_ref *ref = search->ref;
     struct eng_stripe *stripe = search->seen->stripe;
+    bool reordered = GYRE_BROKEN == GYRE_NO_READER_FENCE;
+    uint64_t early = reordered ? eng_directory_entry(stripe, candidate->slot) : 0;
     GYRE_STEP("reader.pin.before");
     eng_pin_set(search->store, ref->pin, stripe, candidate->entry);
     GYRE_STEP("reader.pin.set");
     /* Acquire in eng_directory_entry pairs with C of directory.c: slot word and document go with
      * it. */
-    uint64_t entry = eng_directory_entry(stripe, candidate->slot);
+    uint64_t entry = reordered ? early : eng_directory_entry(stripe, candidate->slot);
     uint32_t word =
         atomic_load_explicit(&stripe->slots[candidate->slot].word, memory_order_relaxed);
-    if (entry != candidate->entry || ((word ^ candidate->slot_word) & ENG_SLOT_GENERATION) != 0)
+    if (entry != candidate->entry ||
+        (!reordered && ((word ^ candidate->slot_word) & ENG_SLOT_GENERATION) != 0))
         return IS_GONE;
     ref->stripe = stripe;
     ref->entry = entry;

@@ -72,8 +72,14 @@ void eng_drop(struct eng_ref *ref);
 
 /* Whether body bytes [off, off + len) are in memory, without touching them. */
 bool eng_resident(const struct eng_ref *ref, uint64_t off, uint64_t len);
-/* Brings them in. IO. */
+/* Asks the disk for body bytes [off, off + len) and goes on. */
+void eng_read_ahead(const struct eng_ref *ref, uint64_t off, uint64_t len);
+/* Brings them in and maps them. IO. */
 GYRE_MUST_USE gyre_err eng_populate(const struct eng_ref *ref, uint64_t off, uint64_t len);
+/* Whether `bytes`, read from where chunk `chunk` of a PART lies, are what was stored there. */
+bool eng_chunk_holds(const struct eng_ref *ref, uint64_t chunk, const void *bytes);
+/* For a document whose bytes are not what was stored: counts and removes it. DAMAGED. */
+GYRE_MUST_USE gyre_err eng_damaged(struct eng_ref *ref);
 /* Checks what of a PART's chunks [off, off + len) touch and is not verified yet; marks the slot
  * verified once verified_to has reached the end. DAMAGED: the document was removed. RANGE. */
 GYRE_MUST_USE gyre_err eng_verify(struct eng_ref *ref, uint64_t off, uint64_t len);

@@ -96,7 +96,7 @@ size_t eng_ring_ahead_locked(const struct eng_stripe *stripe, uint8_t ring, uint
 static bool announced_locked(const struct eng_stripe *stripe, uint32_t segment)
 {
     const struct eng_stripe_rt *rt = stripe->rt;
-    if (stripe->horizon_all)
+    if (stripe->rt->horizon_all != 0)
         return true;
     for (uint32_t i = 0; i < rt->n_horizon; i++)
         if (rt->horizon[i] == segment)

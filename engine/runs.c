@@ -13,12 +13,25 @@ const struct eng_run *eng_run_get(const struct eng_ring *ring, uint32_t i)
     return &ring->runs[(ring->first_run + i) % ENG_RUNS];
 }
 
+/* Whoever inherits the lock of one who died in between forgets the queue. */
+static void begin_change(struct eng_ring *ring)
+{
+    ring->runs_in_flight = 1;
+    atomic_signal_fence(memory_order_seq_cst); /* a death is seen in program order */
+}
+
+static void end_change(struct eng_ring *ring)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    ring->runs_in_flight = 0;
+}
+
 static uint64_t length(const struct eng_run *run)
 {
     return run->end - run->start;
 }
 
-void eng_runs_drop_locked(struct eng_ring *ring, uint32_t i)
+static void drop(struct eng_ring *ring, uint32_t i)
 {
     ring->clean_units -= length(eng_run_at(ring, i));
     if (i == 0) {
@@ -32,21 +45,30 @@ void eng_runs_drop_locked(struct eng_ring *ring, uint32_t i)
         ring->n_left--;
 }
 
+void eng_runs_drop_locked(struct eng_ring *ring, uint32_t i)
+{
+    begin_change(ring);
+    drop(ring, i);
+    end_change(ring);
+}
+
 uint64_t eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
                           uint64_t end, uint64_t limit_units)
 {
     GYRE_CHECK(start < end && start % ENG_PAGE_UNITS == 0 && end % ENG_PAGE_UNITS == 0);
+    begin_change(ring);
     ring->clean_units += end - start;
     bool follows = ring->n_runs > 0 && eng_run_at(ring, ring->n_runs - 1)->end == start;
     if (follows && start % segment_units != 0) { /* a document never crosses a segment's end */
         eng_run_at(ring, ring->n_runs - 1)->end = end;
     } else {
         if (ring->n_runs == ENG_RUNS)
-            eng_runs_drop_locked(ring, 0);
+            drop(ring, 0);
         *eng_run_at(ring, ring->n_runs++) = (struct eng_run){start, end};
     }
     while (ring->n_runs > 1 && ring->clean_units > limit_units)
-        eng_runs_drop_locked(ring, 0);
+        drop(ring, 0);
+    end_change(ring);
     return length(eng_run_at(ring, ring->n_runs - 1));
 }
 
@@ -88,10 +110,12 @@ bool eng_runs_take_locked(struct eng_ring *ring, uint64_t segment_units, uint64_
     *units_out = units;
     *start_out = run->start;
     *n_older_out = i;
+    begin_change(ring);
     run->start += units;
     ring->clean_units -= units;
     if (run->start == run->end)
-        eng_runs_drop_locked(ring, i);
+        drop(ring, i);
+    end_change(ring);
     return true;
 }
 
@@ -102,8 +126,10 @@ bool eng_runs_give_back_locked(struct eng_ring *ring, uint64_t segment_units, ui
         struct eng_run *run = eng_run_at(ring, i);
         if (run->start != end || end % segment_units == 0)
             continue;
+        begin_change(ring);
         run->start = start;
         ring->clean_units += end - start;
+        end_change(ring);
         return true;
     }
     if (ring->n_runs == ENG_RUNS)
@@ -113,12 +139,14 @@ bool eng_runs_give_back_locked(struct eng_ring *ring, uint64_t segment_units, ui
         if (first->start / segment_units != start / segment_units || end > first->start)
             return false;
     }
+    begin_change(ring);
     ring->first_run = (ring->first_run + ENG_RUNS - 1) % ENG_RUNS;
     ring->n_runs++;
     if (ring->n_left > 0)
         ring->n_left++;
     *eng_run_at(ring, 0) = (struct eng_run){start, end};
     ring->clean_units += end - start;
+    end_change(ring);
     return true;
 }
 

@@ -13,12 +13,30 @@
 #include "engine/base/bits.h"
 #include "engine/base/check.h"
 #include "engine/base/io.h"
+#include "engine/base/rank.h"
 #include "engine/base/sys.h"
 #include "engine/geometry.h"
 #include "engine/locks.h"
 #include "engine/parent.h"
 
 #define RT_MAGIC UINT64_C(0x314d495452594721)
+
+/* Differs between builds whose structures differ. */
+static uint64_t layout(void)
+{
+    uint64_t sizes[] = {sizeof(struct eng_runtime_head),
+                        sizeof(struct eng_process),
+                        sizeof(struct eng_stripe_rt),
+                        sizeof(struct eng_ring),
+                        sizeof(struct eng_slot),
+                        ENG_PINS,
+                        ENG_GRANULE};
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < GYRE_ARRAY_LEN(sizes); i++)
+        sum = sum * UINT64_C(1000003) + sizes[i];
+    return sum;
+}
 
 /* Offsets of everything in the segment. */
 static void lay_out(const struct eng_superblock *super, struct eng_runtime_head *head)
@@ -28,6 +46,7 @@ static void lay_out(const struct eng_superblock *super, struct eng_runtime_head 
     memset(head, 0, sizeof *head);
     head->magic = RT_MAGIC;
     head->version = ENG_RT_VERSION;
+    head->layout = layout();
     head->n_stripes = super->n_stripes;
     memcpy(head->uuid, super->uuid, sizeof head->uuid);
     head->process_off = at;
@@ -101,13 +120,26 @@ out:
 
 /* ---- What the dead left behind ---- */
 
-#define SWEEP_AGE_S 60 /* a file this young may be one that is just being made */
+/* A file this young may be one that is just being made. */
+#define SWEEP_AGE_S 60
+/* A store whose processes were all killed goes on with its segment if it is opened within this
+ * time. */
+#define KEEP_AGE_S 3600
 
 static bool is_segment_name(const char *name)
 {
     size_t len = strlen(name);
 
     return len > 8 && strncmp(name, "gyre-", 5) == 0 && strcmp(name + len - 3, ".rt") == 0;
+}
+
+/* Whether its making came to an end: one that never did is of no use to anybody. */
+static bool was_made(int fd)
+{
+    struct eng_runtime_head head;
+
+    return eng_pread(fd, &head, sizeof head, 0) == GYRE_OK && head.magic == RT_MAGIC &&
+           atomic_load_explicit(&head.state, memory_order_relaxed) != ENG_RT_MAKING;
 }
 
 /* Whoever uses a segment holds a lock on its file. */
@@ -119,15 +151,17 @@ static bool is_abandoned(int dir_fd, const char *name)
 
     if (fd < 0)
         return false;
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-        (uint64_t)status.st_mtim.tv_sec + SWEEP_AGE_S < eng_clock_real_s())
-        abandoned = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid()) {
+        uint64_t age_s = was_made(fd) ? KEEP_AGE_S : SWEEP_AGE_S;
+        abandoned = (uint64_t)status.st_mtim.tv_sec + age_s < eng_clock_real_s() &&
+                    flock(fd, LOCK_EX | LOCK_NB) == 0;
+    }
     eng_close(&fd);
     return abandoned;
 }
 
-/* A store whose process was killed removes its segment at its next opening. Some are never opened
- * again, and shared memory is the machine's memory. */
+/* A store whose processes were killed takes its segment up again, or removes it, at its next
+ * opening. Some are never opened again, and shared memory is the machine's memory. */
 static void sweep(const char *shm_dir)
 {
     DIR *dir = opendir(shm_dir);
@@ -139,6 +173,11 @@ static void sweep(const char *shm_dir)
         if (is_segment_name(entry->d_name) && is_abandoned(dirfd(dir), entry->d_name))
             unlinkat(dirfd(dir), entry->d_name, 0);
     closedir(dir);
+}
+
+void eng_runtime_touch(const struct eng_runtime *rt)
+{
+    (void)futimens(rt->fd, NULL); /* where it fails the segment is kept for an hour from before */
 }
 
 /* ---- Making one ---- */
@@ -153,10 +192,20 @@ static gyre_err init_stripe(const struct eng_superblock *super, struct eng_runti
 
     TRY(eng_mutex_init(&state->alloc_lock, ENG_RANK_ALLOC));
     TRY(eng_mutex_init(&state->clean_lock, ENG_RANK_CLEAN));
+    TRY(eng_mutex_init(&state->sync_lock, ENG_RANK_NONE));
     memset(base + rt->head->granule_off[stripe], 0xff,
            granules * sizeof(uint32_t)); /* ENG_NO_SLOT */
 out:
     return err;
+}
+
+/* Without a name of the boot nothing is ever attached to. */
+static void name_boot(struct eng_runtime_head *head)
+{
+    uint8_t boot_id[16];
+
+    if (eng_boot_id(boot_id) == GYRE_OK)
+        memcpy(head->boot_id, boot_id, sizeof boot_id);
 }
 
 gyre_err eng_runtime_create(const struct eng_superblock *super, const char *shm_dir,
@@ -167,9 +216,7 @@ gyre_err eng_runtime_create(const struct eng_superblock *super, const char *shm_
 
     *rt_out = (struct eng_runtime){.fd = -1};
     lay_out(super, &head);
-    uint8_t boot_id[16];
-    if (eng_boot_id(boot_id) == GYRE_OK)
-        memcpy(head.boot_id, boot_id, sizeof boot_id);
+    name_boot(&head);
     if (shm_dir != NULL)
         sweep(shm_dir);
     if (shm_dir != NULL)
@@ -184,6 +231,9 @@ gyre_err eng_runtime_create(const struct eng_superblock *super, const char *shm_
     rt_out->head = base;
     rt_out->bytes = head.bytes;
     *rt_out->head = head;
+    rt_out->made = true;
+    TRY(eng_mutex_init(&rt_out->head->table_lock, ENG_RANK_TABLE));
+    TRY(eng_mutex_init(&rt_out->head->leader_lock, ENG_RANK_NONE));
     TRY(eng_mutex_init(&rt_out->head->facts_lock, ENG_RANK_FACTS));
     for (uint32_t i = 0; i < ENG_MAX_POOLS; i++)
         atomic_init(&rt_out->head->pool_epoch[i], super->pools[i].epoch);
@@ -193,6 +243,69 @@ gyre_err eng_runtime_create(const struct eng_superblock *super, const char *shm_
 out:
     if (err != GYRE_OK)
         eng_runtime_close(rt_out, true);
+    return err;
+}
+
+/* ---- Using one that is there ---- */
+
+/* The making of a segment ends with its state, so whatever else is compared stands by then. */
+static gyre_err check_head(const struct eng_superblock *super, const struct eng_runtime_head *head,
+                           uint64_t file_bytes)
+{
+    static const char no_name[sizeof head->boot_id];
+    struct eng_runtime_head want;
+
+    lay_out(super, &want);
+    name_boot(&want);
+    if (file_bytes != want.bytes || head->magic != want.magic || head->version != want.version ||
+        head->layout != want.layout || head->bytes != want.bytes ||
+        head->n_stripes != want.n_stripes || memcmp(head->uuid, want.uuid, sizeof want.uuid) != 0 ||
+        memcmp(head->boot_id, want.boot_id, sizeof want.boot_id) != 0 ||
+        memcmp(want.boot_id, no_name, sizeof no_name) == 0 ||
+        head->process_off != want.process_off || head->pin_off != want.pin_off ||
+        memcmp(head->stripe_off, want.stripe_off, sizeof want.stripe_off) != 0 ||
+        memcmp(head->slot_off, want.slot_off, sizeof want.slot_off) != 0 ||
+        memcmp(head->granule_off, want.granule_off, sizeof want.granule_off) != 0)
+        return GYRE_INCOMPATIBLE;
+    return atomic_load_explicit(&head->state, memory_order_acquire) == ENG_RT_MAKING ? GYRE_STATE
+                                                                                     : GYRE_OK;
+}
+
+gyre_err eng_runtime_attach(const struct eng_superblock *super, const char *path, uint64_t dev,
+                            uint64_t ino, struct eng_runtime *rt_out)
+{
+    struct stat status;
+    gyre_err err;
+
+    *rt_out = (struct eng_runtime){.fd = -1};
+    size_t len = strlen(path);
+    if (len == 0 || len >= sizeof rt_out->path)
+        return GYRE_NO_STORE;
+    memcpy(rt_out->path, path, len + 1);
+    TRY(eng_open_regular(AT_FDCWD, path, O_RDWR | O_NOFOLLOW, 0, &rt_out->fd));
+    if (fstat(rt_out->fd, &status) != 0 || status.st_dev != dev || status.st_ino != ino) {
+        err = GYRE_NO_STORE;
+        goto out;
+    }
+    if ((uint64_t)status.st_size < sizeof(struct eng_runtime_head)) {
+        err = GYRE_INCOMPATIBLE;
+        goto out;
+    }
+    if (flock(rt_out->fd, LOCK_SH | LOCK_NB) != 0) {
+        err = GYRE_NO_STORE; /* it is just being swept */
+        goto out;
+    }
+    rt_out->bytes = (uint64_t)status.st_size;
+    void *base = mmap(NULL, rt_out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, rt_out->fd, 0);
+    if (base == MAP_FAILED) {
+        err = eng_err_of_errno(errno);
+        goto out;
+    }
+    rt_out->head = base;
+    err = check_head(super, rt_out->head, rt_out->bytes);
+out:
+    if (err != GYRE_OK)
+        eng_runtime_close(rt_out, false);
     return err;
 }
 

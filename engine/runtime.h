@@ -1,12 +1,12 @@
 /* The runtime segment: volatile state that all processes of a store share and nobody trusts after a
- * reboot: locks, pins, counters, and per directory slot what the hand needs to decide without
- * reading data.
+ * reboot (a process's death leaves it as it is, and the next one goes on with it): locks, pins,
+ * counters, and per directory slot what the hand needs to decide without reading data.
  *
  * It lives in a file of its own (tmpfs if it fits, else beside the volume), because a store to a
  * file-backed page is dirtied again after each writeback, through a fault that can wait for the
  * journal. Everything in it is an offset or an index, never a pointer.
  *
- * Owns:    the mapping, from eng_runtime_create to eng_runtime_close.
+ * Owns:    the mapping, from eng_runtime_create or _attach to eng_runtime_close.
  * Threads: fields carry keys: [c] const after open, [a] atomic, [w] written under the stripe's
  * alloc lock, [k] under its clean lock, [f] under facts_lock. Blocks:  creation reserves the pages,
  * so that no later touch can fail.
@@ -19,6 +19,7 @@
 
 #include "engine/base/gyre_err.h"
 #include "engine/base/mutex.h"
+#include "engine/counters.h"
 #include "engine/format.h"
 #include "engine/policy.h"
 #include "engine/shadow.h"
@@ -34,53 +35,20 @@
 #define ENG_SAMPLES 1024  /* sampled requests that wait for the shadow, per stripe */
 #define ENG_TENANTS 16384 /* tenants are numbered below */
 #define ENG_BANS 1024
-#define ENG_COUNTER_SHARDS 8
 
-/* X(name) for each counter kept per process and thread shard. */
-#define ENG_COUNTERS(X)    \
-    X(hits)                \
-    X(misses)              \
-    X(puts)                \
-    X(put_bytes)           \
-    X(deletes)             \
-    X(evictions)           \
-    X(evicted_bytes)       \
-    X(displacements)       \
-    X(expirations)         \
-    X(checksum_failures)   \
-    X(tag_collisions)      \
-    X(lookup_retries)      \
-    X(laps)                \
-    X(hops)                \
-    X(promotions)          \
-    X(copies)              \
-    X(copied_bytes)        \
-    X(ghost_finds)         \
-    X(mode_switches)       \
-    X(syncs)               \
-    X(recovered_documents) \
-    X(bans_met)
-
-struct eng_counters {
-#define X(name) _Atomic uint64_t name;
-    _Alignas(64) ENG_COUNTERS(X)
-#undef X
-};
-
-/* A process that has the store open. */
+/* A process that has the store open. Counters outlive it: totals are sums over all slots. */
 struct eng_process {
     _Atomic uint32_t
         pid; /* [a] 0: free. For messages; liveness is the lock file's byte 16 + index */
-    _Atomic uint32_t generation;
+    _Atomic uint32_t generation; /* [a] of the slot: odd while it is in use */
     struct eng_counters counters[ENG_COUNTER_SHARDS];
 };
 
-/* A hazard pin: an extent whose bytes somebody reads. word: 0 free, 1 taken but empty, else
- * ENG_PIN(stripe, entry). */
+/* A hazard pin: an extent whose bytes somebody reads, and the process slot that reads them. The
+ * word's layout is pin.c's; 0 is free. Four to a cache line. */
 struct eng_pin {
     _Atomic uint64_t word;
-    _Atomic uint32_t process;
-    uint32_t next_free_; /* unused when taken */
+    uint64_t zero_;
 };
 
 /* What RT keeps per directory slot (slot = bucket * 7 + i). 16 bytes. word: generation 22 |
@@ -116,9 +84,10 @@ struct eng_ring {
     uint64_t cursor; /* units: end of the newest reservation */
     uint32_t hand_segment;
     uint32_t n_runs, first_run; /* circular queue below */
+    uint32_t runs_in_flight;    /* [w] 1: the queue is being changed */
     uint32_t n_left;            /* the oldest runs, that newer ones were written before */
-    uint64_t hand;        /* units: everything from `cursor` to here is decided */
-    uint64_t clean_units; /* sum of the runs */
+    uint64_t hand;              /* units: everything from `cursor` to here is decided */
+    uint64_t clean_units;       /* sum of the runs */
     uint64_t laps;
     struct eng_run runs[ENG_RUNS];
 };
@@ -134,8 +103,9 @@ struct eng_samples {
 };
 
 struct eng_stripe_rt {
-    struct eng_mutex alloc_lock; /* rank 2: rings, reservations, directory, slots, segment table */
-    struct eng_mutex clean_lock; /* rank 1: the hand */
+    struct eng_mutex alloc_lock; /* rings, reservations, directory, slots, segment table */
+    struct eng_mutex clean_lock; /* the hand */
+    struct eng_mutex sync_lock;  /* one sync at a time; taken before the others */
     uint64_t serial;             /* [w] last one given out */
     uint64_t blurred_serial;     /* [w] as the header's */
     _Atomic uint64_t live_units; /* [w], read by anyone */
@@ -147,7 +117,16 @@ struct eng_stripe_rt {
     _Atomic uint64_t kept_units[ENG_MAX_POOLS]; /* [w] of these, with the keep bit */
     uint64_t written_units;                     /* [w] since the last sync */
     uint64_t
-        bucket_in_flight; /* [w] bucket + 1 while its version is odd: what a successor repairs */
+        bucket_in_flight;    /* [w] bucket + 1 while its version is odd: what a successor repairs */
+    uint64_t slot_in_flight; /* [w] slot + 1 while its record may belong to the entry before
+                                or after */
+    uint32_t slot_counted;   /* [w] that slot's record is part of the totals */
+    uint64_t data_dev, data_ino;  /* [c] the data file */
+    uint64_t header_generation;   /* [w] of the newest header */
+    uint64_t serial_synced;       /* [w] as in that header */
+    _Atomic uint64_t syncs_begun; /* [a] */
+    uint64_t sync_done;           /* [sync_lock] the last that succeeded, by its syncs_begun */
+    uint32_t horizon_all;         /* [w] that header announces every segment */
     uint32_t n_horizon;
     uint32_t horizon[ENG_HORIZON];        /* [w] as in the last header written */
     uint32_t reservations_high;           /* [w] reservations from here on are free */
@@ -185,6 +164,9 @@ struct eng_bans {
     _Atomic uint16_t index[2 * ENG_BANS]; /* row + 1; open addressing */
 };
 
+/*   MAKING -> OPEN [the opener that made it] -> CLEAN [the last to close] -> OPEN [who attaches] */
+enum eng_rt_state { ENG_RT_MAKING, ENG_RT_OPEN, ENG_RT_CLEAN };
+
 /* First page of the segment. */
 struct eng_runtime_head {
     uint64_t magic;
@@ -193,12 +175,20 @@ struct eng_runtime_head {
     uint8_t uuid[16];
     char boot_id[40];
     uint64_t bytes;
+    uint64_t layout; /* [c] sizes of the structures above: other builds do not attach */
     uint64_t process_off, pin_off;
     uint64_t tenant_off;                        /* struct eng_tenant[ENG_TENANTS] */
     uint64_t ban_off;                           /* struct eng_bans */
-    struct eng_mutex facts_lock;                /* rank 0.5: superblock and ban table */
+    struct eng_mutex facts_lock;                /* superblock and ban table */
     _Atomic uint64_t pool_epoch[ENG_MAX_POOLS]; /* [f] as in the superblock */
     _Atomic uint32_t features;                  /* [f] feature_compat of the superblock */
+    struct eng_mutex table_lock;                /* process slots */
+    struct eng_mutex leader_lock;               /* maintenance, for a pass */
+    _Atomic uint32_t state;                     /* [a] enum eng_rt_state */
+    _Atomic uint32_t meta_used;                 /* [a] 1: the meta pool may hold something */
+    _Atomic uint64_t pass_begun_ns;             /* [a] of the last maintenance pass */
+    _Atomic uint64_t synced_ns;                 /* [a] when all stripes were last synced */
+    _Atomic uint64_t swept_ns;  /* [a] when what is kept was last swept; 0: not yet */
     _Atomic uint32_t pins_high; /* [a] pins from here on were never taken; only grows */
     uint32_t zero_;
     uint64_t stripe_off[ENG_MAX_STRIPES];  /* struct eng_stripe_rt */
@@ -213,6 +203,7 @@ struct eng_runtime {
     struct eng_runtime_head *head;
     uint64_t bytes;
     int fd;
+    bool made; /* by this opening, and nobody knows of it yet */
     char path[512];
 };
 
@@ -221,6 +212,13 @@ struct eng_runtime {
  * NO_MEMORY. */
 GYRE_MUST_USE gyre_err eng_runtime_create(const struct eng_superblock *super, const char *shm_dir,
                                           const char *store_dir, struct eng_runtime *rt_out);
+/* Maps the segment that the file of this device and number at `path` is. NO_STORE: no such file.
+ * INCOMPATIBLE: of another boot, store, geometry or build. STATE: its making never ended. ACCESS,
+ * IO, NO_FILES, NO_MEMORY. */
+GYRE_MUST_USE gyre_err eng_runtime_attach(const struct eng_superblock *super, const char *path,
+                                          uint64_t dev, uint64_t ino, struct eng_runtime *rt_out);
+/* Says that the segment is in use: other stores' openings leave it alone for an hour. */
+void eng_runtime_touch(const struct eng_runtime *rt);
 /* Unmaps; unlinks the file as well when `unlink_file`. */
 void eng_runtime_close(struct eng_runtime *rt, bool unlink_file);
 /* Bytes eng_runtime_create would need. */

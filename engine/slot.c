@@ -74,6 +74,7 @@ void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t ent
     at->next = head_of(head);
     atomic_store_explicit(head, slot, memory_order_relaxed);
     count_locked(stripe, entry, record, 1);
+    stripe->rt->slot_counted = 1;
 }
 
 void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry)
@@ -89,6 +90,16 @@ void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t e
         stripe->slots[at].next = stripe->slots[slot].next;
     }
     count_locked(stripe, entry, &stripe->slots[slot], -(uint64_t)1);
+    stripe->rt->slot_counted = 0;
+}
+
+void eng_slot_estimate(struct eng_slot *slot, const struct eng_slot *record)
+{
+    uint32_t word = atomic_load_explicit(&record->word, memory_order_relaxed);
+    if ((word & ENG_SLOT_ESTIMATE) != 0)
+        atomic_fetch_or_explicit(&slot->word, ENG_SLOT_ESTIMATE, memory_order_relaxed);
+    else
+        atomic_fetch_and_explicit(&slot->word, ~ENG_SLOT_ESTIMATE, memory_order_relaxed);
 }
 
 void eng_slot_measure_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry,

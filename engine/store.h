@@ -12,7 +12,6 @@
 #include <sys/types.h>
 
 #include "engine/base/gyre_err.h"
-#include "engine/base/lock.h"
 #include "engine/format.h"
 #include "engine/runtime.h"
 
@@ -43,13 +42,7 @@ struct eng_stripe {
     uint32_t crc_seed;              /* [c] of document headers: from uuid and stripe */
     int fd;                         /* [c] data file */
     char *path;                     /* [c] */
-    uint64_t header_generation;     /* alloc lock: of the newest header */
-    uint64_t serial_synced;         /* alloc lock: as in that header */
-    bool horizon_all;               /* alloc lock: that header announces every segment */
-    struct eng_lock sync_lock;      /* one sync at a time; taken before the other locks */
-    _Atomic uint64_t syncs_begun;   /* [a] */
-    uint64_t sync_done;           /* [sync_lock] the last one that succeeded, by its syncs_begun */
-    struct eng_slab_cache *slabs; /* own locking */
+    struct eng_slab_cache *slabs;   /* this process's; own locking */
 };
 
 struct eng_dir {
@@ -66,6 +59,9 @@ struct eng_open {
     uint64_t segment_bytes;
     uint32_t stripes, average_object_bytes;
     uint32_t sync_interval_ms;
+    const struct eng_pool_want *pools; /* geometry.h */
+    uint32_t n_pools;
+    uint32_t lock_wait_ms; /* for other processes that open or close it; 0: half a minute */
     enum eng_retention retention;
     bool hollow; /* bodies are not written, files not allocated, no thread is started: for
                     simulations of policy and space */
@@ -87,7 +83,9 @@ struct eng_store {
     uint32_t stripe_end[ENG_MAX_STRIPES]; /* [c] segments of this and the stripes before: shares of
                                              the keys */
     bool directory_locked;                /* [c] the directories cannot be paged out */
-    uint32_t process_index;
+    uint32_t process_index;               /* [c] valid once `joined` */
+    bool joined;                          /* this process has a slot */
+    bool opened;                          /* the opening succeeded */
     int volume_fd;
     uint8_t *volume; /* mapping of the whole volume file */
     char *volume_path;

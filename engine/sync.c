@@ -178,12 +178,12 @@ static gyre_err write_header_locked(struct eng_stripe *stripe, uint64_t serial_s
         fill_file_identity(stripe, &header);
     int fd = stripe->store->volume_fd;
     TRY(eng_header_write(fd, &stripe->store->super, stripe->index, &header, rt->segments,
-                         &stripe->header_generation));
+                         &stripe->rt->header_generation));
     GYRE_STEP("sync.header.written");
     TRY(eng_sync_data(fd));
     GYRE_STEP("sync.header.durable");
-    stripe->serial_synced = serial_synced;
-    stripe->horizon_all = horizon.all;
+    rt->serial_synced = serial_synced;
+    rt->horizon_all = horizon.all;
     rt->n_horizon = horizon.n;
     memcpy(rt->horizon, horizon.segments, sizeof rt->horizon);
 out:
@@ -192,11 +192,11 @@ out:
 
 gyre_err eng_horizon_extend_locked(struct eng_stripe *stripe)
 {
-    struct horizon keep = {.all = stripe->horizon_all, .n = stripe->rt->n_horizon};
+    struct horizon keep = {.all = stripe->rt->horizon_all != 0, .n = stripe->rt->n_horizon};
 
     /* Since the last sync documents may have been written to any segment announced then. */
     memcpy(keep.segments, stripe->rt->horizon, sizeof keep.segments);
-    return write_header_locked(stripe, stripe->serial_synced, &keep, false);
+    return write_header_locked(stripe, stripe->rt->serial_synced, &keep, false);
 }
 
 /* ---- Sync ---- */
@@ -293,22 +293,33 @@ out:
     return err;
 }
 
+/* A sync that ended halfway has promised nothing yet. */
+static void lock_sync(struct eng_stripe *stripe)
+{
+    enum eng_mutex_result result = eng_mutex_lock(&stripe->rt->sync_lock);
+
+    GYRE_CHECK(result == ENG_MUTEX_OK || result == ENG_MUTEX_OWNER_DEAD);
+    if (result == ENG_MUTEX_OWNER_DEAD)
+        eng_mutex_consistent(&stripe->rt->sync_lock);
+}
+
 gyre_err eng_sync_stripe(struct eng_stripe *stripe, bool clean)
 {
+    struct eng_stripe_rt *rt = stripe->rt;
     uint64_t before =
-        atomic_load_explicit(&stripe->syncs_begun, memory_order_acquire); /* Pairs with A */
+        atomic_load_explicit(&rt->syncs_begun, memory_order_acquire); /* Pairs with A */
     gyre_err err = GYRE_OK;
 
-    eng_lock_acquire(&stripe->sync_lock);
+    lock_sync(stripe);
     if (clean ||
-        stripe->sync_done <= before) { /* else one that began after this call has done it all */
+        rt->sync_done <= before) { /* else one that began after this call has done it all */
         uint64_t number =
-            atomic_fetch_add_explicit(&stripe->syncs_begun, 1, memory_order_acq_rel) + 1; /* A */
+            atomic_fetch_add_explicit(&rt->syncs_begun, 1, memory_order_acq_rel) + 1; /* A */
         err = sync_once(stripe, clean);
         if (err == GYRE_OK)
-            stripe->sync_done = number;
+            rt->sync_done = number;
     }
-    eng_lock_release(&stripe->sync_lock);
+    eng_mutex_unlock(&rt->sync_lock);
     return err;
 }
 

@@ -11,6 +11,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/io.h"
+#include "engine/fault.h"
 #include "engine/geometry.h"
 #include "engine/header.h"
 #include "engine/refuse.h"
@@ -214,7 +215,7 @@ static gyre_err open_data_file(struct eng_store *store, const struct eng_home *h
 
     eng_data_name(index, name);
     if (!eng_home_find(home, name, store->super.stripes[index].data_dir, &dir)) {
-        if (!home->open->replace_lost)
+        if (!home->open->replace_lost || home->in_use)
             return eng_refuse(home->open, GYRE_DAMAGED,
                               "%s: data file %s of this store is in none of the data directories: "
                               "name its directory, put the file back, or "
@@ -241,7 +242,7 @@ static gyre_err check_dirs(const struct eng_store *store, const struct eng_home 
         eng_data_name(i, name);
         if (eng_home_find(home, name, store->super.stripes[i].data_dir, &dir))
             used[dir] = true;
-        else if (home->open->replace_lost)
+        else if (home->open->replace_lost && !home->in_use)
             used[lost_dir(store, home, i)] = true;
         else
             return GYRE_OK;
@@ -266,6 +267,7 @@ static gyre_err map_data(struct eng_store *store, const struct eng_open *open, u
         return eng_refuse_io(open, eng_err_of_errno(errno), errno, stripe->path,
                              "cannot map the file");
     stripe->data = base;
+    eng_fault_watch(base, stripe->area_bytes, stripe->fd, ENG_DATA_START);
     return GYRE_OK;
 }
 
@@ -329,6 +331,7 @@ void eng_volume_close(struct eng_store *store)
 {
     for (uint32_t i = 0; i < store->n_stripes; i++) {
         struct eng_stripe *stripe = &store->stripes[i];
+        eng_fault_unwatch(stripe->data);
         if (stripe->data != NULL)
             munmap((void *)(uintptr_t)stripe->data, stripe->area_bytes);
         stripe->data = NULL;

@@ -6,6 +6,8 @@
 
 #include "server/quantity.h"
 
+enum { PLACE_MAX = 128 };
+
 /* Splits host and port; *port_out points into `text`. */
 static bool split(const char *text, char host_out[SRV_ADDRESS_MAX], const char **port_out,
                   bool *brackets_out)
@@ -32,15 +34,38 @@ static bool split(const char *text, char host_out[SRV_ADDRESS_MAX], const char *
     return true;
 }
 
+/* Reads the words behind the address, each after a comma. */
+static bool parse_limits(const char *at, struct srv_listener_limits *limits, const char **why_out)
+{
+    while (*at == ',') {
+        size_t len = strcspn(++at, ",");
+        if (!srv_limits_add(limits, at, len, why_out))
+            return false;
+        at += len;
+    }
+    return true;
+}
+
 bool srv_address_parse(const char *text, struct srv_address *address_out, const char **why_out)
 {
     struct srv_address address = {0};
+    char place[PLACE_MAX];
+    size_t len = strcspn(text, ",");
     const char *port;
     bool brackets;
     uint64_t number;
     unsigned char binary[16];
     *address_out = address;
     *why_out = NULL;
+    if (len >= sizeof place) {
+        *why_out = "it is longer than any address";
+        return false;
+    }
+    memcpy(place, text, len);
+    place[len] = '\0';
+    if (!parse_limits(text + len, &address.limits, why_out))
+        return false;
+    text = place;
     if (strncmp(text, "tls:", 4) == 0) {
         address.is_tls = true;
         text += 4;

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/limits.h"
+
 enum { SRV_ADDRESS_MAX = 46 }; /* longest numeric address with its terminator */
 
 /* One place to listen on. */
@@ -16,9 +18,11 @@ struct srv_address {
     uint16_t port;              /* 0: any free one */
     bool is_ip6;
     bool is_tls;
+    struct srv_listener_limits limits;
 };
 
-/* Reads [tls:]ADDR:PORT, where ADDR is numeric (IPv6 in brackets), "localhost" for 127.0.0.1, or
+/* Reads [tls:]ADDR:PORT[,LIMIT]... (limits as srv_limits_add), where ADDR is numeric (IPv6 in
+ * brackets), "localhost" for 127.0.0.1, or
  * "*" for 0.0.0.0. True; false with what is wrong in *why_out (static) otherwise. */
 bool srv_address_parse(const char *text, struct srv_address *address_out, const char **why_out);
 

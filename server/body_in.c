@@ -81,8 +81,10 @@ void srv_body_in_deliver(struct srv_exchange *ex, enum srv_body_event event)
         srv_buf_release(buf);
         buf = NULL;
     }
-    if (buf != NULL)
+    if (buf != NULL) {
         SRV_COUNT(ex->loop, body_bytes, buf->len);
+        ex->n_body_in += buf->len;
+    }
     on_body(ex->ctx, event, buf);
 }
 

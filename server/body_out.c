@@ -7,6 +7,7 @@
 #include "server/check.h"
 #include "server/conn.h"
 #include "server/exchange_run.h"
+#include "server/fault.h"
 #include "server/gates.h"
 
 /* ---- Clients that stop reading ---- */
@@ -211,7 +212,7 @@ static void begin(struct srv_exchange *ex, const struct srv_response *response, 
 {
     SRV_CHECK(!ex->is_responded && response->status >= 200);
     ex->is_responded = true;
-    ex->status = response->status;
+    srv_observe_answer(ex, response->status);
     srv_body_in_stop(ex);
     ex->out_left = is_bodyless(ex, response->status) || len == SRV_LENGTH_UNKNOWN ? 0 : len;
     if (ex->out_left == 0) {
@@ -246,6 +247,11 @@ void srv_respond_bytes(struct srv_exchange *ex, const struct srv_response *respo
     if (len > 0 && ex->req != NULL && !is_bodyless(ex, response->status)) {
         ex->bytes = (struct iovec){h2o_mem_alloc_pool(ex->pool, len), len};
         memcpy(ex->bytes.iov_base, bytes, len);
+        if (srv_fault_taken()) { /* `bytes` were stored ones, and are not there */
+            ex->bytes = (struct iovec){NULL, 0};
+            begin(ex, &(struct srv_response){.status = 500}, 0);
+            return;
+        }
     } else {
         ex->bytes = (struct iovec){(void *)(uintptr_t)bytes, len};
     }

@@ -203,3 +203,8 @@ size_t srv_buf_pool_used_bytes(const struct srv_buf_pool *pool)
 {
     return atomic_load_explicit(&pool->used_bytes, memory_order_relaxed);
 }
+
+size_t srv_buf_pool_budget_bytes(const struct srv_buf_pool *pool)
+{
+    return pool->budget_bytes;
+}

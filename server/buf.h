@@ -39,5 +39,7 @@ struct srv_buf *srv_buf_acquire_for(struct srv_buf_pool *pool, _Atomic size_t *s
                                     size_t want_bytes);
 /* Gives a buffer back; NULL is allowed. */
 void srv_buf_release(struct srv_buf *buf);
+/* Bytes that may be handed out. */
+size_t srv_buf_pool_budget_bytes(const struct srv_buf_pool *pool);
 /* Bytes handed out now. */
 size_t srv_buf_pool_used_bytes(const struct srv_buf_pool *pool);

@@ -1,16 +1,21 @@
-#include "server/commands.h"
+#include "server/serve.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/front.h"
+#include "server/access_log.h"
+#include "server/commands.h"
+#include "server/fault.h"
 #include "server/job.h"
 #include "server/log.h"
-#include "server/options.h"
+#include "server/notify.h"
 #include "server/quantity.h"
 #include "server/s3/s3.h"
 
@@ -22,48 +27,145 @@ enum {
     FILES_SPARE = 64
 };
 
-/* All that one server consists of; built in this order, taken apart in the reverse one. */
-struct server {
-    const struct srv_options *options;
-    struct srv_handler handler; /* listeners point here; its data is set before the front runs */
-    struct srv_front *front;
-    struct gyre_store *store;
-    struct srv_pool *pool;
-    struct srv_s3 *s3;
-};
+/* ---- Listeners ---- */
 
-static bool front_create(struct server *server)
+static size_t add_admin(const struct srv_server *server, const struct srv_options *options,
+                        struct srv_listener_config *listener)
 {
-    const struct srv_options *options = server->options;
-    struct srv_listener_config listeners[SRV_LISTEN_MAX];
-    struct srv_front_config config;
-    char error[ERROR_MAX] = "";
+    static const char UNIX[] = "unix:";
+    *listener = (struct srv_listener_config){.is_admin = true, .handler = &server->admin_handler};
+    if (options->admin == NULL)
+        listener->path = server->admin_path;
+    else if (strncmp(options->admin, UNIX, sizeof UNIX - 1) == 0)
+        listener->path = options->admin + sizeof UNIX - 1;
+    else if (strcmp(options->admin, "off") == 0)
+        return 0;
+    else {
+        listener->address = options->admin_address.host;
+        listener->port = options->admin_address.port;
+    }
+    return listener->path != NULL || listener->address != NULL;
+}
+
+void srv_server_front_config(const struct srv_server *server, const struct srv_options *options,
+                             struct srv_listener_config *listeners, struct srv_front_config *config)
+{
     for (size_t i = 0; i < options->n_listen; i++)
         listeners[i] = (struct srv_listener_config){.address = options->listen[i].host,
                                                     .port = options->listen[i].port,
                                                     .is_tls = options->listen[i].is_tls,
-                                                    .handler = &server->handler};
-    srv_front_config_init(&config);
-    config.listeners = listeners;
-    config.n_listeners = options->n_listen;
-    config.n_threads = (unsigned)options->threads;
-    config.tls_cert_path = options->tls_cert;
-    config.tls_key_path = options->tls_key;
-    config.tls_self_signed = options->tls_self_signed;
-    config.max_connections = (unsigned)options->max_connections;
-    config.buffer_budget_bytes = options->buffer_budget;
-    config.head_timeout_ms = options->head_timeout;
-    config.idle_timeout_ms = options->idle_timeout;
-    config.body_timeout_ms = options->body_timeout;
-    config.send_timeout_ms = options->send_timeout;
-    config.drain_timeout_ms = options->drain_timeout;
+                                                    .limits = options->listen[i].limits,
+                                                    .handler = &server->s3_handler};
+    srv_front_config_init(config);
+    config->listeners = listeners;
+    config->n_listeners =
+        options->n_listen + add_admin(server, options, &listeners[options->n_listen]);
+    config->n_threads = (unsigned)options->threads;
+    config->tls_cert_path = options->tls_cert;
+    config->tls_key_path = options->tls_key;
+    config->tls_self_signed = options->tls_self_signed;
+    config->max_connections = (unsigned)options->max_connections;
+    config->max_connections_per_address = (unsigned)options->address_connections;
+    config->buffer_budget_bytes = options->buffer_budget;
+    config->buffer_share_bytes = options->address_buffers;
+    config->head_timeout_ms = options->head_timeout;
+    config->idle_timeout_ms = options->idle_timeout;
+    config->body_timeout_ms = options->body_timeout;
+    config->send_timeout_ms = options->send_timeout;
+    config->drain_timeout_ms = options->drain_timeout;
+    config->access_log = server->access_log;
+}
+
+static void forget_admin_path(struct srv_server *server)
+{
+    free(server->admin_path);
+    server->admin_path = NULL;
+}
+
+/* Where the admin socket is when nobody says; none as long as its folder is not there. */
+static void find_admin_path(struct srv_server *server)
+{
+    const char *data = server->options->data[0].path;
+    struct stat status;
+    forget_admin_path(server);
+    if (server->options->admin != NULL || stat(data, &status) != 0 || !S_ISDIR(status.st_mode))
+        return;
+    if (asprintf(&server->admin_path, "%s/admin.sock", data) == -1)
+        server->admin_path = NULL;
+}
+
+static bool front_create(struct srv_server *server)
+{
+    struct srv_listener_config listeners[SRV_LISTEN_MAX + 1];
+    struct srv_front_config config;
+    char error[ERROR_MAX] = "", without[ERROR_MAX];
+    find_admin_path(server);
+    srv_server_front_config(server, server->options, listeners, &config);
+    config.inherited = &server->inherited;
     server->front = srv_front_create(&config, error, sizeof(error));
+    if (server->front == NULL && server->admin_path != NULL) {
+        /* Nobody has asked for this listener, so that the rest does not depend on it. */
+        forget_admin_path(server);
+        srv_server_front_config(server, server->options, listeners, &config);
+        config.inherited = &server->inherited;
+        server->front = srv_front_create(&config, without, sizeof(without));
+        if (server->front != NULL)
+            srv_log(SRV_LOG_WARN, "no admin listener: %s", error);
+    }
     if (server->front == NULL)
         fprintf(stderr, "gyre: %s\n", error);
+    else
+        srv_admin_set_front(&server->admin, server->front);
     return server->front != NULL;
 }
 
-static bool pool_create(struct server *server)
+/* The admin socket in a data directory that was not there before. */
+static void add_late_admin(struct srv_server *server)
+{
+    struct srv_listener_config listeners[SRV_LISTEN_MAX + 1];
+    struct srv_front_config config;
+    struct stat status;
+    char error[ERROR_MAX];
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/admin.sock", server->options->data[0].path);
+    if (server->options->admin != NULL || server->admin_path != NULL || stat(path, &status) == 0)
+        return;
+    find_admin_path(server);
+    srv_server_front_config(server, server->options, listeners, &config);
+    struct srv_setting *setting = srv_front_prepare(server->front, &config, error, sizeof error);
+    if (setting != NULL) {
+        srv_front_commit(server->front, setting);
+        return;
+    }
+    srv_log(SRV_LOG_WARN, "no admin listener: %s", error);
+    forget_admin_path(server);
+}
+
+static bool access_log_create(struct srv_server *server)
+{
+    char error[ERROR_MAX];
+    const struct srv_options *options = server->options;
+    int fd;
+    unsigned n_loops = srv_front_n_loops_wanted((unsigned)options->threads);
+    server->access_log = srv_access_log_create(n_loops);
+    if (server->access_log == NULL) {
+        fprintf(stderr, "gyre: --access-log: out of memory or descriptors\n");
+        return false;
+    }
+    if (!srv_access_log_open(options->access_log, &fd, error, sizeof error)) {
+        fprintf(stderr, "gyre: --access-log: %s\n", error);
+        return false;
+    }
+    bool ok = srv_access_log_set(server->access_log, options->access_log, fd,
+                                 (enum srv_access_format)options->access_log_format);
+    if (!ok)
+        fprintf(stderr, "gyre: --access-log: no memory or thread for it\n");
+    return ok;
+}
+
+/* ---- The rest ---- */
+
+static bool pool_create(struct srv_server *server)
 {
     size_t n = server->options->workers;
     if (n == 0) {
@@ -77,7 +179,7 @@ static bool pool_create(struct server *server)
     return server->pool != NULL;
 }
 
-static bool s3_create(struct server *server)
+static bool s3_create(struct srv_server *server)
 {
     const struct srv_options *options = server->options;
     const struct srv_s3_config config = {
@@ -93,13 +195,12 @@ static bool s3_create(struct server *server)
     if (err != GYRE_OK)
         fprintf(stderr, "gyre: %s: the buckets cannot be read: %s\n", options->data[0].path,
                 gyre_err_text(err));
-    server->handler =
-        (struct srv_handler){.data = server->s3, .start = srv_s3_start, .role = &srv_s3_role};
+    server->s3_handler.data = server->s3;
     return err == GYRE_OK;
 }
 
 /* Tells whoever started the program where everything is and what to try. */
-static void greet(const struct server *server)
+static void greet(const struct srv_server *server)
 {
     const struct srv_options *options = server->options;
     char url[SRV_URL_MAX], size[SRV_SIZE_TEXT_MAX], path[PATH_MAX];
@@ -151,7 +252,7 @@ static void warn_if_few_files(const struct srv_options *options)
 
 /* The sizes asked for are those of a new store; one that is there keeps its own. A new one may fall
  * short by its last, incomplete segments. */
-static void warn_if_other_size(const struct server *server)
+static void warn_if_other_size(const struct srv_server *server)
 {
     const struct srv_options *options = server->options;
     uint64_t want = 0, have = 0;
@@ -176,10 +277,42 @@ static void warn_if_other_size(const struct server *server)
             text);
 }
 
+/* ---- Life ---- */
+
+static void on_signal(void *data, int number)
+{
+    struct srv_server *server = data;
+    switch (number) {
+    case SIGHUP: srv_server_reload(server); break;
+    case SIGUSR1: srv_access_log_reopen(server->access_log); break;
+    case SIGUSR2: srv_succession_start(server); break;
+    case SIGCHLD: srv_succession_reap(server); break;
+    }
+}
+
+static void on_readable(void *data)
+{
+    srv_succession_look(data);
+}
+
+static void on_open(void *data)
+{
+    srv_succession_serving(data);
+    srv_notify("READY=1\nSTATUS=serving");
+}
+
+static void on_drain(void *data)
+{
+    struct srv_server *server = data;
+    if (!server->is_succeeded)
+        srv_notify("STOPPING=1");
+}
+
 /* Takes everything apart that was built; true if all that was stored is on disk. */
-static bool server_fini(struct server *server)
+static bool server_fini(struct srv_server *server)
 {
     bool ok = true;
+    srv_admin_set_store(&server->admin, NULL);
     if (server->pool != NULL)
         srv_pool_destroy(server->pool);
     if (server->front != NULL)
@@ -192,31 +325,90 @@ static bool server_fini(struct server *server)
             srv_log(SRV_LOG_ERROR, "%s: closing: %s", server->options->data[0].path,
                     gyre_err_text(err));
     }
+    srv_succession_fini(server);
+    srv_access_log_destroy(server->access_log);
+    srv_admin_fini(&server->admin);
+    forget_admin_path(server);
+    if (server->options != server->started) {
+        srv_options_fini(server->options);
+        free(server->options);
+    }
     return ok;
+}
+
+/* Everything up to the point where requests are answered. What may wait until the store is open, a
+ * long time after a crash, does: admin listeners answer meanwhile. */
+static bool server_init(struct srv_server *server)
+{
+    /* The ports first: to find one taken after a store was created would leave a surprise on disk.
+     */
+    if (!srv_succession_begin(server) || !access_log_create(server) || !pool_create(server))
+        return false;
+    srv_admin_init(&server->admin, server->pool, server->access_log);
+    server->admin_handler = (struct srv_handler){
+        .data = &server->admin, .start = srv_admin_start, .role = &srv_admin_role};
+    server->s3_handler = (struct srv_handler){.start = srv_s3_start, .role = &srv_s3_role};
+    if (!front_create(server))
+        return false;
+    srv_front_start(server->front);
+    srv_notify("STATUS=opening the store");
+    server->store = srv_succession_open_store(server);
+    if (server->store == NULL || !s3_create(server))
+        return false;
+    srv_succession_listen(server);
+    add_late_admin(server);
+    srv_admin_set_store(&server->admin, server->store);
+    return true;
+}
+
+/* Loops that have started must have ended before they can be taken apart. */
+static void abandon(struct srv_server *server)
+{
+    if (server->front == NULL)
+        return;
+    srv_front_stop(server->front);
+    srv_front_stop(server->front);
+    srv_front_run(server->front, NULL);
 }
 
 int srv_command_serve(const struct srv_options *options)
 {
-    struct server server = {.options = options};
-    bool ok = false;
+    struct srv_server server = {.started = options,
+                                .options = (struct srv_options *)(uintptr_t)options,
+                                .predecessor_fd = -1,
+                                .takeover_fd = -1,
+                                .successor_fd = -1,
+                                .watch_fd = -1};
     srv_process_init();
-    /* The ports first: to find one taken after a store was created would leave a surprise on disk.
-     */
-    if (!front_create(&server))
-        goto out;
-    server.store = srv_store_open(options, options->reset ? GYRE_OPEN_RESET : GYRE_OPEN_OR_CREATE);
-    if (server.store == NULL || !pool_create(&server) || !s3_create(&server))
-        goto out;
+    if (!srv_fault_guard())
+        srv_log(SRV_LOG_WARN,
+                "a data file that is cut short will end the process: no SIGBUS handler");
+    /* Until they are handled: a log that is rotated must not end a server that starts. */
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
+    bool ok = server_init(&server);
+    if (!ok) {
+        abandon(&server);
+        server_fini(&server);
+        return 1;
+    }
     greet(&server);
     warn_if_open(options);
     warn_if_few_files(options);
     warn_if_other_size(&server);
-    if (!srv_front_run(server.front, NULL))
+    const struct srv_front_hooks hooks = {.data = &server,
+                                          .on_signal = on_signal,
+                                          .watch_fd = server.watch_fd,
+                                          .on_readable = on_readable,
+                                          .on_open = on_open,
+                                          .on_drain = on_drain};
+    if (!srv_front_run(server.front, &hooks))
         srv_log(SRV_LOG_WARN, "requests were cut short; see --drain-timeout");
-    ok = true;
-out:
-    ok = server_fini(&server) && ok;
+    bool is_succeeded = server.is_succeeded;
+    ok = server_fini(&server);
     if (ok)
-        srv_log(SRV_LOG_INFO, "stopped; all data is on disk");
+        srv_log(SRV_LOG_INFO, is_succeeded ? "stopped; another process serves on"
+                                           : "stopped; all data is on disk");
     return ok ? 0 : 1;
 }

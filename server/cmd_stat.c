@@ -7,7 +7,7 @@
 #include "server/options.h"
 #include "server/quantity.h"
 
-enum unit { BYTES, GAUGE, COUNTER };
+enum unit { BYTES, GAUGE, COUNTER, COUNTER_BYTES };
 
 static const struct {
     const char *name;
@@ -37,7 +37,7 @@ static void print_text(struct gyre_store *store, const struct gyre_stats *stats)
         printf("%-22s %s\n", size, file.path);
     }
     for (size_t i = 0; i < N_ROWS; i++) {
-        if (rows[i].unit == COUNTER)
+        if (rows[i].unit == COUNTER || rows[i].unit == COUNTER_BYTES)
             continue;
         srv_size_write(value_of(stats, i), size);
         if (rows[i].unit == BYTES)

@@ -18,3 +18,6 @@ int srv_command_check(const struct srv_options *options);
 /* Opens the store that the options name, with progress on a terminal; NULL after a line on stderr.
  */
 struct gyre_store *srv_store_open(const struct srv_options *options, enum gyre_open_mode mode);
+/* The same; *err_out says why not, and with `may_wait` GYRE_LOCKED is no reason for a line. */
+struct gyre_store *srv_store_try_open(const struct srv_options *options, enum gyre_open_mode mode,
+                                      bool may_wait, gyre_err *err_out);

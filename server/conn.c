@@ -112,7 +112,8 @@ static void on_close(void *arg)
     loop->n_admin -= conn->listener->config.is_admin;
     SRV_COUNT(loop, connections_open, -1);
     if (!conn->listener->config.is_admin)
-        atomic_fetch_sub_explicit(&loop->env->n_conns, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(conn->is_refused ? &loop->env->n_refused : &loop->env->n_conns, 1,
+                                  memory_order_relaxed);
     srv_clients_leave(loop->env->clients, conn->client);
     srv_conn_unref(conn);
 }

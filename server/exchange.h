@@ -124,6 +124,8 @@ void *srv_exchange_context(const struct srv_exchange *ex);
  * that does not follow from the status. */
 void srv_exchange_note(struct srv_exchange *ex, unsigned operation);
 void srv_exchange_note_result(struct srv_exchange *ex, enum srv_result result);
+/* Notes who asks, for the access log. The text must outlive the exchange. */
+void srv_exchange_note_user(struct srv_exchange *ex, const char *user);
 
 /* The value of the first field called `name` (lower-case), or NULL. `count_out`, if not NULL, gets
  * how many there are. */

@@ -57,6 +57,9 @@ struct srv_exchange {
     h2o_timeout_entry_t timer; /* send stall; abort */
     uint64_t acked;            /* of the TCP connection, when the stall timer was set */
     uint64_t begun_ns;         /* monotonic */
+    uint64_t first_ns;         /* when the response began, if the access log is on; else 0 */
+    uint64_t n_body_in;        /* bytes of the request's body that the handler got */
+    const char *user;          /* who asks, as the handler said; NULL: unknown */
     uint64_t n_body_out;       /* bytes of the response's body that were handed over */
     int status;                /* 0 before the response */
     enum srv_result said;      /* what the handler said of the result */

@@ -29,7 +29,10 @@ void srv_glue_end(struct srv_exchange *ex);
 
 /* What becomes of an exchange, for metrics and log. */
 void srv_observe_begin(struct srv_exchange *ex);
+void srv_observe_answer(struct srv_exchange *ex, int status);
 void srv_observe_end(struct srv_exchange *ex, bool is_aborted);
+/* A head that never became an exchange was answered. */
+void srv_observe_rejected(struct srv_conn *conn, int status);
 
 /* ---- body_in.c ---- */
 

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "server/bind.h"
 #include "server/buf.h"
 #include "server/check.h"
 #include "server/clients.h"
@@ -84,6 +85,7 @@ static bool create_loops(struct srv_front *front, char *error, size_t size)
     }
     srv_buf_pool_limit_share(front->env.bufs, share_bytes(&front->config));
     front->env.n_loops = front->n_loops;
+    front->env.access_log = front->config.access_log;
     srv_loop_env_init_h2o(&front->env, &front->config);
     for (unsigned i = 0; i < front->n_loops; i++) {
         front->loops[i] = srv_loop_create(&front->env, i);
@@ -120,7 +122,8 @@ struct srv_front *srv_front_create(const struct srv_front_config *config, char *
     }
     front->config = *config;
     front->stop_fd = front->signal_fd = -1;
-    front->n_loops = config->n_threads > 0 ? config->n_threads : usable_cores();
+    pthread_mutex_init(&front->lock, NULL);
+    front->n_loops = srv_front_n_loops_wanted(config->n_threads);
     if (files_suffice(front, error, size))
         front->setting =
             srv_setting_create(config, NULL, config->inherited, front->n_loops, error, size);
@@ -129,6 +132,7 @@ struct srv_front *srv_front_create(const struct srv_front_config *config, char *
         return NULL;
     }
     front->config = front->setting->config;
+    front->max_connections = front->config.max_connections;
     return front;
 }
 
@@ -147,6 +151,7 @@ void srv_front_destroy(struct srv_front *front)
         close(front->stop_fd);
     if (front->signal_fd != -1)
         close(front->signal_fd);
+    pthread_mutex_destroy(&front->lock);
     free(front->threads);
     free(front->loops);
     free(front);
@@ -196,12 +201,42 @@ uint64_t srv_front_lag_ms(const struct srv_front *front)
     return worst;
 }
 
+unsigned srv_front_n_loops_wanted(unsigned n_threads)
+{
+    return n_threads > 0 ? n_threads : usable_cores();
+}
+
 unsigned srv_front_n_loops(const struct srv_front *front)
 {
     return front->n_loops;
 }
 
-struct srv_buf_pool *srv_front_buf_pool(struct srv_front *front)
+bool srv_front_listener(const struct srv_front *front, size_t index, struct srv_listener_view *view)
+{
+    pthread_mutex_t *lock = &((struct srv_front *)(uintptr_t)front)->lock;
+    pthread_mutex_lock(lock);
+    bool is_there = index < front->setting->n;
+    if (is_there) {
+        const struct srv_listener *listener = front->setting->entries[index].listener;
+        const struct srv_listener_config *config = &listener->config;
+        if (config->path != NULL)
+            snprintf(view->name, sizeof view->name, "unix:%s", config->path);
+        else
+            srv_bind_name(config->address, config->port, view->name, sizeof view->name);
+        view->role = config->handler->role != NULL ? config->handler->role->name : "-";
+        view->is_tls = config->is_tls;
+        view->n_sockets = listener->n_fds;
+    }
+    pthread_mutex_unlock(lock);
+    return is_there;
+}
+
+unsigned srv_front_max_connections(const struct srv_front *front)
+{
+    return atomic_load_explicit(&front->max_connections, memory_order_relaxed);
+}
+
+struct srv_buf_pool *srv_front_buf_pool(const struct srv_front *front)
 {
     return front->env.bufs;
 }

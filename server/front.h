@@ -21,22 +21,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/cidr.h"
 #include "server/exchange.h"
+#include "server/limits.h"
 
+struct srv_access_log;
 struct srv_buf_pool;
 struct srv_front;
 struct srv_latency_total;
 
 /* HTTP/2 body bytes that one connection may have sent and no handler has taken yet. */
 #define SRV_FRONT_H2_WINDOW (4u << 20)
-
-/* Who may use a listener, and how much. */
-struct srv_listener_limits {
-    struct srv_cidr_list networks; /* who may connect; others are answered 403 */
-    uint32_t requests_per_s;       /* of one client address; beyond, 503. 0: any number */
-    uint32_t requests_burst;       /* at once; 0: as many as in a second */
-};
 
 /* An address to listen on, and who answers there. */
 struct srv_listener_config {
@@ -71,8 +65,9 @@ struct srv_front_config {
     /* No byte of a response acknowledged by the client's kernel. A client that reads 1 KiB/s out of
      * a large kernel buffer makes it answer only every few minutes, so this must not be short. */
     uint64_t send_timeout_ms;
-    uint64_t drain_timeout_ms;       /* requests that are still running after the first signal */
-    struct srv_inherited *inherited; /* sockets to use where an address is theirs; NULL: none */
+    uint64_t drain_timeout_ms;         /* requests that are still running after the first signal */
+    struct srv_access_log *access_log; /* lent; NULL: none */
+    struct srv_inherited *inherited;   /* sockets to use where an address is theirs; NULL: none */
 };
 
 /* What a front that runs reports to its owner, on the thread of srv_front_run. Each may be NULL. */
@@ -81,6 +76,7 @@ struct srv_front_hooks {
     void (*on_signal)(void *data, int number); /* SIGHUP, SIGUSR1, SIGUSR2 or SIGCHLD */
     int watch_fd;                              /* -1: none */
     void (*on_readable)(void *data);           /* the watched descriptor */
+    void (*on_open)(void *data);               /* all listeners accept, and signals are heard */
     void (*on_drain)(void *data);              /* the front begins to stop */
 };
 
@@ -158,14 +154,32 @@ void srv_front_destroy(struct srv_front *front);
 /* The port listener `index` of the configuration in force is bound to. */
 uint16_t srv_front_port(const struct srv_front *front, size_t index);
 
+/* One listener of the configuration in force. */
+struct srv_listener_view {
+    char name[128];
+    const char *role; /* static */
+    bool is_tls;
+    unsigned n_sockets;
+};
+
+/* The n-th listener; false past the last. On any thread. */
+bool srv_front_listener(const struct srv_front *front, size_t index,
+                        struct srv_listener_view *view_out);
+
+/* The limit in force. */
+unsigned srv_front_max_connections(const struct srv_front *front);
+
 /* How long the loop that is worst off has not looked for events, in milliseconds: around a second
  * when there is nothing to do. */
 uint64_t srv_front_lag_ms(const struct srv_front *front);
 
+/* How many event loops a front gets that is asked for `n_threads`. */
+unsigned srv_front_n_loops_wanted(unsigned n_threads);
+
 unsigned srv_front_n_loops(const struct srv_front *front);
 
 /* The receive buffers, for handlers that want some of the same budget. */
-struct srv_buf_pool *srv_front_buf_pool(struct srv_front *front);
+struct srv_buf_pool *srv_front_buf_pool(const struct srv_front *front);
 
 /* Sums all loops' counters. Counters of one loop may be newer than those of another. */
 void srv_front_stats(const struct srv_front *front, struct srv_front_stats *stats_out);

@@ -105,6 +105,10 @@ void srv_front_start(struct srv_front *front)
     atomic_store_explicit(&front->n_running, front->n_loops, memory_order_relaxed);
     /* Signals are for the thread that waits for them. */
     sigfillset(&all);
+    /* A fault is the thread's own, and a blocked one ends the process. */
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     for (unsigned i = 0; i < front->n_loops; i++) {
         struct runner *runner = malloc(sizeof *runner);
@@ -193,6 +197,8 @@ bool srv_front_run(struct srv_front *front, const struct srv_front_hooks *hooks)
     if (front->threads == NULL)
         srv_front_start(front);
     srv_front_open(front);
+    if (hooks != NULL && hooks->on_open != NULL)
+        hooks->on_open(hooks->data);
     watch(front, hooks);
     for (unsigned i = 0; i < front->n_loops; i++)
         pthread_join(front->threads[i], NULL);
@@ -234,7 +240,11 @@ void srv_front_commit(struct srv_front *front, struct srv_setting *setting)
     for (unsigned i = 0; i < front->n_loops; i++)
         while (sem_wait(&taken) != 0)
             SRV_CHECK(errno == EINTR);
+    pthread_mutex_lock(&front->lock);
     front->setting = setting;
+    pthread_mutex_unlock(&front->lock);
+    atomic_store_explicit(&front->max_connections, setting->config.max_connections,
+                          memory_order_relaxed);
     srv_setting_destroy(old);
     sem_destroy(&taken);
     free(notices);

@@ -115,6 +115,7 @@ static void reject(struct srv_conn *conn, int status, const char *reason)
                      len, is_head ? "" : reason, is_head ? "" : "\n");
     SRV_CHECK(n > 0 && n < ANSWER_BYTES);
     SRV_COUNT(conn->loop, heads_rejected, 1);
+    srv_observe_rejected(conn, status);
     srv_conn_clear_timer(conn);
     conn->rest_len = 0;
     srv_conn_settle(conn);

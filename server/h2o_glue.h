@@ -74,7 +74,7 @@ struct srv_loop {
     _Atomic(struct srv_job *) posted;       /* [a] newest first */
     _Atomic int n_expected;                 /* [a] completions that are still to be posted */
     _Atomic int wanted;                     /* [a] enum srv_loop_state */
-    _Atomic uint64_t turned_ms;             /* [a] monotonic; when it last looked for events */
+    _Atomic uint64_t turned_ms;             /* [a] wall clock; when it last looked for events */
     int state;                              /* [o] enum srv_loop_state, as far as acted upon */
     uint64_t drain_until_ms;                /* [o] */
     uint64_t idle_until_ms;                 /* [o] draining: then idle connections are closed */
@@ -118,6 +118,7 @@ struct srv_conn {
     struct srv_conn *after_next;
     bool is_queued_after;
     int refusal;       /* status all requests are answered with before the connection closes; 0 */
+    bool is_refused;   /* from the beginning, and not one of those the limit counts */
     bool is_ending;    /* it has been asked to end, and begun to wait for that */
     bool is_condemned; /* too many aborted requests: nothing more is accepted */
     bool is_tls;
@@ -136,6 +137,7 @@ struct srv_conn {
     h2o_mem_pool_t pool;       /* HTTP/1: its memory; empty while there is none */
     struct srv_h2 *h2;         /* HTTP/2: the frame filter */
     char *answer;              /* HTTP/1: the gate's own response */
+    char peer[46];             /* its address as text, once that was wanted; else empty */
     size_t linger_left;        /* HTTP/1: bytes that are still read and dropped before the close */
     struct srv_allowance aborts; /* requests that may still be abandoned */
 };

@@ -13,6 +13,8 @@ struct srv_pool {
     struct srv_job *head;  /* [w] next to run */
     struct srv_job **tail; /* [w] */
     size_t n_queued;       /* [w] */
+    size_t n_busy;         /* [w] */
+    uint64_t n_done;       /* [w] */
     size_t max_queued;     /* [c] */
     bool is_stopping;      /* [w] */
     size_t n_threads;      /* [c] */
@@ -35,10 +37,12 @@ void srv_job_finish(struct srv_job *job)
     srv_loop_expect(loop, -1);
 }
 
-/* The oldest job, or NULL once the pool stops and none is left. */
-static struct srv_job *take(struct srv_pool *pool)
+/* The oldest job, or NULL once the pool stops and none is left. `had`: the caller has run one. */
+static struct srv_job *take(struct srv_pool *pool, bool had)
 {
     pthread_mutex_lock(&pool->lock);
+    pool->n_busy -= had;
+    pool->n_done += had;
     while (pool->head == NULL && !pool->is_stopping)
         pthread_cond_wait(&pool->wake, &pool->lock);
     struct srv_job *job = pool->head;
@@ -47,6 +51,7 @@ static struct srv_job *take(struct srv_pool *pool)
         if (pool->head == NULL)
             pool->tail = &pool->head;
         pool->n_queued--;
+        pool->n_busy++;
     }
     pthread_mutex_unlock(&pool->lock);
     return job;
@@ -55,7 +60,8 @@ static struct srv_job *take(struct srv_pool *pool)
 static void *work(void *arg)
 {
     struct srv_pool *pool = arg;
-    for (struct srv_job *job; (job = take(pool)) != NULL;) {
+    bool had = false;
+    for (struct srv_job *job; (job = take(pool, had)) != NULL; had = true) {
         is_detached = false;
         job->run(job);
         if (!is_detached)
@@ -122,4 +128,11 @@ bool srv_job_submit(struct srv_pool *pool, struct srv_loop *loop, struct srv_job
 void srv_job_submit_admitted(struct srv_pool *pool, struct srv_loop *loop, struct srv_job *job)
 {
     submit(pool, loop, job, SIZE_MAX);
+}
+
+void srv_pool_stats(struct srv_pool *pool, struct srv_pool_stats *stats)
+{
+    pthread_mutex_lock(&pool->lock);
+    *stats = (struct srv_pool_stats){pool->n_threads, pool->n_busy, pool->n_queued, pool->n_done};
+    pthread_mutex_unlock(&pool->lock);
 }

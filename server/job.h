@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct srv_loop;
 struct srv_pool;
@@ -34,6 +35,15 @@ struct srv_pool *srv_pool_create(size_t n_threads, size_t max_queued);
 
 /* Runs what is queued, then stops. `done` of the last jobs is posted before it returns. */
 void srv_pool_destroy(struct srv_pool *pool);
+
+struct srv_pool_stats {
+    size_t n_threads;
+    size_t n_busy;
+    size_t n_queued;
+    uint64_t n_done;
+};
+
+void srv_pool_stats(struct srv_pool *pool, struct srv_pool_stats *stats_out);
 
 /* Queues `job`. False, and nothing queued, when the pool is full: the caller answers 503. */
 bool srv_job_submit(struct srv_pool *pool, struct srv_loop *loop, struct srv_job *job);

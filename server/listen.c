@@ -167,13 +167,20 @@ static bool admit(struct srv_conn *conn)
     conn->refusal = enter_client(conn);
     if (conn->listener->config.is_admin)
         return true;
-    size_t before = atomic_fetch_add_explicit(&loop->env->n_conns, 1, memory_order_relaxed);
-    size_t limit = loop->setting->config.max_connections;
-    if (conn->refusal == 0 && before >= limit)
+    struct srv_loop_env *env = loop->env;
+    size_t before = 0;
+    if (conn->refusal == 0)
+        before = atomic_fetch_add_explicit(&env->n_conns, 1, memory_order_relaxed);
+    if (before < loop->setting->config.max_connections && conn->refusal == 0)
+        return true;
+    if (conn->refusal == 0) {
+        atomic_fetch_sub_explicit(&env->n_conns, 1, memory_order_relaxed);
         conn->refusal = 503;
+    }
     if (conn->refusal == 503)
         SRV_COUNT(loop, connections_refused, 1);
-    return before < limit + REFUSALS_MAX;
+    conn->is_refused = true;
+    return atomic_fetch_add_explicit(&env->n_refused, 1, memory_order_relaxed) < REFUSALS_MAX;
 }
 
 static void accept_one(struct srv_listen_slot *slot, h2o_socket_t *sock)
@@ -306,11 +313,13 @@ void srv_listen_follow(struct srv_loop *loop)
 static void stop_accepting(struct srv_loop *loop, bool with_admin)
 {
     for (struct srv_listen_slot **link = &loop->slots, *slot; (slot = *link) != NULL;) {
-        if (slot->listener->config.is_admin && !with_admin) {
+        /* Who asks after a successor has come asks about that. */
+        bool is_handed_over = slot->listener->is_handed_over;
+        if (slot->listener->config.is_admin && !with_admin && !is_handed_over) {
             link = &slot->next;
             continue;
         }
-        if (!slot->listener->is_handed_over)
+        if (!is_handed_over)
             accept_queued(slot);
         close_slot(link);
     }

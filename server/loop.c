@@ -9,6 +9,7 @@
 #include "server/check.h"
 #include "server/conn.h"
 #include "server/exchange_run.h"
+#include "server/fault.h"
 #include "server/linger.h"
 
 enum {
@@ -210,13 +211,6 @@ void srv_loop_destroy(struct srv_loop *loop)
 
 /* ---- Run ---- */
 
-static uint64_t monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 void srv_loop_want(struct srv_loop *loop, enum srv_loop_state state)
 {
     int have = atomic_load_explicit(&loop->wanted, memory_order_relaxed);
@@ -235,6 +229,7 @@ static void run_after(struct srv_loop *loop)
     struct srv_conn *conn = loop->after;
     loop->after = NULL;
     loop->must_not_sleep = false;
+    srv_fault_taken(); /* nobody has sent what it was about */
     while (conn != NULL) {
         struct srv_conn *next = conn->after_next;
         conn->is_queued_after = false;
@@ -282,14 +277,16 @@ static void follow_wanted(struct srv_loop *loop)
 uint64_t srv_loop_lag_ms(const struct srv_loop *loop)
 {
     uint64_t turned_ms = atomic_load_explicit(&loop->turned_ms, memory_order_relaxed);
-    uint64_t now_ms = monotonic_ms();
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     return turned_ms == 0 || turned_ms > now_ms ? 0 : now_ms - turned_ms;
 }
 
 /* One round of events. */
 static void run_round(struct srv_loop *loop, int32_t wait_ms)
 {
-    atomic_store_explicit(&loop->turned_ms, monotonic_ms(), memory_order_relaxed);
+    atomic_store_explicit(&loop->turned_ms, h2o_now(loop->ctx.loop), memory_order_relaxed);
     h2o_evloop_run(loop->ctx.loop, loop->must_not_sleep ? 0 : wait_ms);
     run_after(loop);
 }

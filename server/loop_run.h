@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct srv_access_log;
 struct srv_buf_pool;
 struct srv_clients;
 struct srv_front_config;
@@ -29,7 +30,9 @@ struct srv_loop_env {
     struct srv_clients *clients;
     struct st_h2o_globalconf_t *h2o;
     unsigned n_loops;
-    _Atomic size_t n_conns; /* open, all loops */
+    struct srv_access_log *access_log; /* NULL: none */
+    _Atomic size_t n_conns;            /* open, all loops, without the next */
+    _Atomic size_t n_refused;          /* open only to be told that they are not wanted */
 };
 
 enum srv_loop_state {

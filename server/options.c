@@ -190,6 +190,8 @@ static bool check_least(const struct srv_options *options, char *error_out)
         {"--size", options->size != 0 ? options->size : UINT64_MAX, GYRE_SIZE_MIN,
          "a store has at least 64M"},
         {"--buffer-budget", options->buffer_budget, 1 << 20, "give at least 1M"},
+        {"--address-buffers", options->address_buffers != 0 ? options->address_buffers : UINT64_MAX,
+         1 << 20, "give at least 1M"},
         {"--head-timeout", options->head_timeout, 1, "give more than 0, such as 10s"},
         {"--idle-timeout", options->idle_timeout, 1, "give more than 0, such as 60s"},
         {"--body-timeout", options->body_timeout, 1, "give more than 0, such as 30s"},
@@ -228,6 +230,8 @@ bool srv_options_parse(struct srv_options *options_out, enum srv_command command
                        char **argv, char error_out[SRV_OPTIONS_ERROR_MAX])
 {
     set_defaults(options_out);
+    options_out->argc = argc;
+    options_out->argv = argv;
     error_out[0] = '\0';
     for (int i = 0; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
@@ -252,6 +256,8 @@ void srv_options_fini(struct srv_options *options)
 #include "server/sections.def"
 #undef X
     free(options->config);
+    free(options->admin);
+    free(options->access_log);
     free(options->tls_cert);
     free(options->tls_key);
     free(options->region);

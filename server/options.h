@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/access_entry.h"
 #include "server/address.h"
 #include "server/log.h"
 #include "server/s3/s3.h"
@@ -34,6 +35,8 @@ struct srv_options {
     char *config;
     struct srv_address listen[SRV_LISTEN_MAX];
     size_t n_listen;
+    char *admin;                      /* NULL: the default */
+    struct srv_address admin_address; /* of an admin that is ADDR:PORT */
     struct srv_data_option data[SRV_DATA_MAX];
     size_t n_data;
     uint64_t size; /* bytes */
@@ -47,8 +50,10 @@ struct srv_options {
     uint64_t threads; /* 0: one for each core */
     uint64_t workers; /* 0: chosen from the cores */
     uint64_t max_connections;
-    uint64_t buffer_budget; /* bytes */
-    uint64_t head_timeout;  /* ms, as the following */
+    uint64_t address_connections; /* 0: chosen from max_connections */
+    uint64_t buffer_budget;       /* bytes */
+    uint64_t address_buffers;     /* bytes; 0: chosen from buffer_budget */
+    uint64_t head_timeout;        /* ms, as the following */
     uint64_t idle_timeout;
     uint64_t body_timeout;
     uint64_t send_timeout;
@@ -56,7 +61,10 @@ struct srv_options {
     uint64_t etag; /* enum srv_s3_etag */
     char *region;
     bool anonymous;
-    uint64_t log_level; /* enum srv_log_level */
+    char *access_log;           /* NULL: none */
+    uint64_t access_log_format; /* enum srv_access_format */
+    uint64_t log_level;         /* enum srv_log_level */
+    bool takeover;
     bool bodies;
     bool json;
 
@@ -66,6 +74,8 @@ struct srv_options {
     bool help;                   /* --help was asked for; nothing else was checked */
     bool is_file_missing; /* after a failure: the words were right, but a file cannot be read */
     unsigned lists_seen_;
+    int argc; /* lent: what it was read from */
+    char **argv;
 };
 
 /* Reads `argv[0..argc)`, the words after the command, and the file they name. True with everything

@@ -11,8 +11,8 @@ static const struct {
     const char *summary;
 } commands[] = {
     [SRV_COMMAND_SERVE] = {"serve", "run the gateway in the foreground"},
-    [SRV_COMMAND_STAT] = {"stat", "show what is in a store that is not in use"},
-    [SRV_COMMAND_CHECK] = {"check", "verify a store that is not in use"},
+    [SRV_COMMAND_STAT] = {"stat", "show what is in a store"},
+    [SRV_COMMAND_CHECK] = {"check", "verify a store"},
 };
 
 void srv_help_program(FILE *out)

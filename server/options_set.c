@@ -14,6 +14,7 @@
 #define T SRV_IN_STAT
 #define C SRV_IN_CHECK
 #define F SRV_IN_FILE
+#define R SRV_IN_RELOAD
 
 const struct srv_option srv_option_table[SRV_OPTION_COUNT_ALL] = {
 #define X(field, name, kind, argument, shown_default, places, help) \
@@ -32,6 +33,8 @@ enum { COUNT_MAX = 1000000 };
 
 static const char *const etag_names[] = {
     [SRV_S3_ETAG_MD5] = "md5", [SRV_S3_ETAG_OPAQUE] = "opaque"};
+static const char *const format_names[] = {
+    [SRV_ACCESS_COMBINED] = "combined", [SRV_ACCESS_JSON] = "json"};
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
 bool srv_option_error(char error_out[SRV_OPTIONS_ERROR_MAX], const char *where, const char *format,
@@ -115,6 +118,34 @@ static bool set_listen(struct srv_options *options, const char *text, const char
     if (options->n_listen == SRV_LISTEN_MAX)
         return srv_option_error(error_out, where, "at most %d addresses", SRV_LISTEN_MAX);
     options->listen[options->n_listen++] = address;
+    return true;
+}
+
+/* ADDR:PORT, unix:PATH or off. */
+static bool set_admin(struct srv_options *options, char **field, const char *text,
+                      const char *where, char *error_out)
+{
+    const char *why;
+    struct srv_address address;
+    if (strcmp(text, "off") == 0 || (strncmp(text, "unix:", 5) == 0 && text[5] != '\0'))
+        return set_string(field, text, where, error_out);
+    if (!srv_address_parse(text, &address, &why) || address.is_tls)
+        return srv_option_error(error_out, where,
+                                "\"%s\" is not ADDR:PORT, such as 127.0.0.1:9001, unix:PATH or off",
+                                text);
+    options->admin_address = address;
+    return set_string(field, text, where, error_out);
+}
+
+/* A file's name, - or off, which is none. */
+static bool set_output(char **field, const char *text, const char *where, char *error_out)
+{
+    if (text[0] == '\0')
+        return srv_option_error(error_out, where, "give a file, - or off");
+    if (strcmp(text, "off") != 0)
+        return set_string(field, text, where, error_out);
+    free(*field);
+    *field = NULL;
     return true;
 }
 
@@ -209,6 +240,11 @@ bool srv_option_set(struct srv_options *options, const struct srv_option *option
     case SRV_OPTION_FLAG: return set_flag(field, text, where, error_out);
     case SRV_OPTION_TEXT: return set_text(field, text, where, error_out);
     case SRV_OPTION_FILE: return set_file(options, field, text, where, error_out);
+    case SRV_OPTION_OUTPUT: return set_output(field, text, where, error_out);
+    case SRV_OPTION_ADMIN: return set_admin(options, field, text, where, error_out);
+    case SRV_OPTION_FORMAT:
+        return set_choice(field, format_names, sizeof(format_names) / sizeof(format_names[0]), text,
+                          where, error_out);
     case SRV_OPTION_LISTEN: return set_listen(options, text, where, error_out);
     case SRV_OPTION_DATA: return set_data(options, text, where, error_out);
     case SRV_OPTION_SIZE: return set_size(field, text, where, error_out);
@@ -218,5 +254,46 @@ bool srv_option_set(struct srv_options *options, const struct srv_option *option
     default:
         return set_choice(field, level_names, sizeof(level_names) / sizeof(level_names[0]), text,
                           where, error_out);
+    }
+}
+
+/* ---- Comparing ---- */
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool is_same_listen(const struct srv_options *a, const struct srv_options *b)
+{
+    bool same = a->n_listen == b->n_listen;
+    for (size_t i = 0; same && i < a->n_listen; i++)
+        same = strcmp(a->listen[i].host, b->listen[i].host) == 0 &&
+               a->listen[i].port == b->listen[i].port && a->listen[i].is_tls == b->listen[i].is_tls;
+    return same;
+}
+
+static bool is_same_data(const struct srv_options *a, const struct srv_options *b)
+{
+    bool same = a->n_data == b->n_data;
+    for (size_t i = 0; same && i < a->n_data; i++)
+        same = strcmp(a->data[i].path, b->data[i].path) == 0 &&
+               a->data[i].size_bytes == b->data[i].size_bytes;
+    return same;
+}
+
+bool srv_option_is_same(const struct srv_option *option, const struct srv_options *a,
+                        const struct srv_options *b)
+{
+    const void *one = (const char *)a + option->field, *other = (const char *)b + option->field;
+    switch (option->kind) {
+    case SRV_OPTION_FLAG: return *(const bool *)one == *(const bool *)other;
+    case SRV_OPTION_TEXT:
+    case SRV_OPTION_FILE:
+    case SRV_OPTION_OUTPUT:
+    case SRV_OPTION_ADMIN: return is_same_text(*(char *const *)one, *(char *const *)other);
+    case SRV_OPTION_LISTEN: return is_same_listen(a, b);
+    case SRV_OPTION_DATA: return is_same_data(a, b);
+    default: return *(const uint64_t *)one == *(const uint64_t *)other;
     }
 }

@@ -10,14 +10,17 @@
 enum srv_option_kind {
     SRV_OPTION_FLAG,
     SRV_OPTION_TEXT,
-    SRV_OPTION_FILE, /* must be readable */
+    SRV_OPTION_FILE,   /* must be readable */
+    SRV_OPTION_OUTPUT, /* a file to write to, - or off */
     SRV_OPTION_LISTEN,
+    SRV_OPTION_ADMIN,
     SRV_OPTION_DATA,
     SRV_OPTION_SIZE,
     SRV_OPTION_DURATION,
     SRV_OPTION_COUNT,
     SRV_OPTION_ETAG,
     SRV_OPTION_LEVEL,
+    SRV_OPTION_FORMAT,
 };
 
 /* Where an option may stand. */
@@ -26,6 +29,7 @@ enum {
     SRV_IN_STAT = 1 << SRV_COMMAND_STAT,
     SRV_IN_CHECK = 1 << SRV_COMMAND_CHECK,
     SRV_IN_FILE = 1 << 3,
+    SRV_IN_RELOAD = 1 << 4, /* takes effect while the server runs */
 };
 
 /* One line of options.def. */
@@ -60,6 +64,10 @@ const char *srv_option_nearest(const char *name, unsigned places);
  * `error_out`. */
 bool srv_option_set(struct srv_options *options, const struct srv_option *option, const char *text,
                     const char *where, char error_out[SRV_OPTIONS_ERROR_MAX]);
+
+/* Whether both have the same value for the option. */
+bool srv_option_is_same(const struct srv_option *option, const struct srv_options *a,
+                        const struct srv_options *b);
 
 /* The ETag kind called `text`; false with a line in `error_out`. */
 bool srv_option_etag(const char *text, const char *where, uint64_t *etag_out,

@@ -6,6 +6,7 @@
 
 #include "server/conn.h"
 #include "server/exchange_run.h"
+#include "server/fault.h"
 #include "server/gates.h"
 #include "server/head1_write.h"
 
@@ -135,6 +136,8 @@ void srv_out1_own(struct srv_exchange *ex)
     char *copy = h2o_mem_alloc_pool(ex->pool, piece->len);
     memcpy(copy, piece->base, piece->len);
     piece->base = copy;
+    if (srv_fault_taken())
+        srv_out1_break(ex);
 }
 
 void srv_out1_break(struct srv_exchange *ex)

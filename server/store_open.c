@@ -52,6 +52,13 @@ static uint64_t default_size(const struct srv_options *options)
 
 struct gyre_store *srv_store_open(const struct srv_options *options, enum gyre_open_mode mode)
 {
+    gyre_err err;
+    return srv_store_try_open(options, mode, false, &err);
+}
+
+struct gyre_store *srv_store_try_open(const struct srv_options *options, enum gyre_open_mode mode,
+                                      bool may_wait, gyre_err *err_out)
+{
     struct gyre_data_dir dirs[SRV_DATA_MAX];
     struct gyre_options open;
     struct srv_progress progress;
@@ -73,8 +80,11 @@ struct gyre_store *srv_store_open(const struct srv_options *options, enum gyre_o
     open.progress_data = &progress;
     gyre_err err = gyre_open(&open, &store, message, sizeof(message));
     srv_progress_fini(&progress);
+    *err_out = err;
     if (err == GYRE_OK)
         return store;
+    if (err == GYRE_LOCKED && may_wait)
+        return NULL;
     char near[MESSAGE_MAX];
     bool guess = err == GYRE_NO_STORE && options->n_data == 1 &&
                  access(options->data[0].path, F_OK) != 0 &&

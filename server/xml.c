@@ -125,6 +125,12 @@ void srv_xml_element_u64(struct srv_xml *xml, const char *name, uint64_t number)
     srv_xml_element_z(xml, name, digits);
 }
 
+void srv_xml_join(struct srv_xml *xml, const struct srv_xml *part)
+{
+    append(xml, part->bytes_, part->len_);
+    xml->failed_ = xml->failed_ || part->failed_;
+}
+
 struct srv_str srv_xml_view(const struct srv_xml *xml)
 {
     return xml->failed_ ? (struct srv_str){NULL, 0} : (struct srv_str){xml->bytes_, xml->len_};

@@ -38,6 +38,9 @@ void srv_xml_element_z(struct srv_xml *xml, const char *name, const char *text);
 /* The same with a decimal number. */
 void srv_xml_element_u64(struct srv_xml *xml, const char *name, uint64_t number);
 
+/* Appends what another writer holds that was zeroed instead of begun. */
+void srv_xml_join(struct srv_xml *xml, const struct srv_xml *part);
+
 /* The document so far, lent until the next call; {NULL, 0} when memory ran out. */
 struct srv_str srv_xml_view(const struct srv_xml *xml);
 /* Hands the bytes over to the caller, who frees them; NULL, and 0 in *len_out, when memory ran out.

@@ -55,7 +55,14 @@ void eng_filelock_drop(int fd, uint64_t off)
 
 gyre_err eng_filelock_probe(int fd, uint64_t off, bool *held_out, pid_t *pid_out)
 {
+    return eng_filelock_probe_range(fd, off, 1, held_out, pid_out);
+}
+
+gyre_err eng_filelock_probe_range(int fd, uint64_t off, uint64_t len, bool *held_out,
+                                  pid_t *pid_out)
+{
     struct flock lock = one_byte(off, F_WRLCK);
+    lock.l_len = (off_t)len;
     *held_out = false;
     *pid_out = 0;
     if (fcntl(fd, F_GETLK, &lock) != 0)

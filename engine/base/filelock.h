@@ -32,6 +32,10 @@ GYRE_MUST_USE gyre_err eng_filelock_wait(int fd, uint64_t off, enum eng_filelock
 /* Gives byte `off` back; not holding it is no error. */
 void eng_filelock_drop(int fd, uint64_t off);
 
+/* Whether another process holds any of the `len` bytes from `off` on; *pid_out as below. */
+GYRE_MUST_USE gyre_err eng_filelock_probe_range(int fd, uint64_t off, uint64_t len, bool *held_out,
+                                                pid_t *pid_out);
+
 /* Whether another process holds byte `off` in a way that keeps us from taking it exclusively.
  * *pid_out is that process as seen from here, 0 if nobody holds it or its pid means nothing in our
  * pid namespace: decide by *held_out, show *pid_out to people. */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "engine/base/io.h"
 #include "engine/base/rank.h"
@@ -38,6 +39,7 @@ static enum eng_mutex_result result_of(int rc)
     switch (rc) {
     case 0: return ENG_MUTEX_OK;
     case EOWNERDEAD: return ENG_MUTEX_OWNER_DEAD;
+    case ETIMEDOUT:
     case EBUSY: return ENG_MUTEX_BUSY;
     default: GYRE_CHECK(rc == ENOTRECOVERABLE); return ENG_MUTEX_LOST;
     }
@@ -49,6 +51,18 @@ enum eng_mutex_result eng_mutex_lock(struct eng_mutex *mutex)
     enum eng_mutex_result result = result_of(pthread_mutex_lock(&mutex->mutex_));
     GYRE_CHECK(result != ENG_MUTEX_BUSY);
     if (result == ENG_MUTEX_LOST)
+        eng_rank_leave(mutex->rank_);
+    return result;
+}
+
+enum eng_mutex_result eng_mutex_lock_until(struct eng_mutex *mutex, uint64_t deadline_ns)
+{
+    const struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000),
+                                      .tv_nsec = (long)(deadline_ns % 1000000000)};
+    eng_rank_enter(mutex->rank_, false);
+    enum eng_mutex_result result =
+        result_of(pthread_mutex_clocklock(&mutex->mutex_, CLOCK_MONOTONIC, &deadline));
+    if (result == ENG_MUTEX_LOST || result == ENG_MUTEX_BUSY)
         eng_rank_leave(mutex->rank_);
     return result;
 }

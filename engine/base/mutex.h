@@ -26,7 +26,7 @@ GYRE_STATIC_SIZE(struct eng_mutex, 64);
 enum eng_mutex_result {
     ENG_MUTEX_OK,         /* held */
     ENG_MUTEX_OWNER_DEAD, /* held; the last holder died inside: repair, then eng_mutex_consistent */
-    ENG_MUTEX_BUSY,       /* not held; from trylock */
+    ENG_MUTEX_BUSY,       /* not held; from trylock and lock_until */
     ENG_MUTEX_LOST,       /* not held and never again: a repair was given up */
 };
 
@@ -40,6 +40,10 @@ void eng_mutex_fini(struct eng_mutex *mutex);
 /* Waits for the mutex: OK, OWNER_DEAD, LOST. Where lock order is checked, aborts if the thread
  * holds it already or holds one of the same or a higher rank. */
 GYRE_MUST_USE enum eng_mutex_result eng_mutex_lock(struct eng_mutex *mutex);
+
+/* Waits until a point of eng_clock_mono_ns at most: OK, OWNER_DEAD, BUSY, LOST. */
+GYRE_MUST_USE enum eng_mutex_result eng_mutex_lock_until(struct eng_mutex *mutex,
+                                                         uint64_t deadline_ns);
 
 /* Without waiting: OK, OWNER_DEAD, BUSY, LOST. */
 GYRE_MUST_USE enum eng_mutex_result eng_mutex_trylock(struct eng_mutex *mutex);

@@ -190,7 +190,8 @@ static void mend(struct srv_names *names)
     }
     if (names->is_failing) {
         names->is_failing = false;
-        srv_names_join(names);
+        if (names->db.db == NULL) /* else a tick has mended it */
+            srv_names_join(names);
     }
 }
 

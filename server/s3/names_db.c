@@ -15,7 +15,7 @@ static const char *const texts[SRV_NAMES_N_STATEMENTS] = {
     [SRV_NAMES_BEGIN_READ] = "BEGIN",
     [SRV_NAMES_COMMIT] = "COMMIT",
     [SRV_NAMES_ROLLBACK] = "ROLLBACK",
-    [SRV_NAMES_PUT] = "INSERT OR REPLACE INTO names VALUES(?1,?2,?3,?4,?5,?6,?7)",
+    [SRV_NAMES_PUT] = "INSERT OR REPLACE INTO names VALUES(?1,?2,?3,?4,?5,?6,?7,?8)",
     [SRV_NAMES_DELETE] = "DELETE FROM names WHERE name=?1",
     [SRV_NAMES_FROM] = "SELECT * FROM names WHERE name>=?1 ORDER BY name",
     [SRV_NAMES_AFTER] = "SELECT * FROM names WHERE name>?1 ORDER BY name",
@@ -31,7 +31,7 @@ static const char schema[] =
     "BEGIN IMMEDIATE;"
     "CREATE TABLE IF NOT EXISTS names(name BLOB PRIMARY KEY, place INTEGER NOT NULL,"
     " parts INTEGER NOT NULL, expires INTEGER NOT NULL, size INTEGER NOT NULL,"
-    " modified INTEGER NOT NULL, etag BLOB NOT NULL) WITHOUT ROWID;"
+    " modified INTEGER NOT NULL, etag BLOB NOT NULL, owner BLOB NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS writers(slot INTEGER PRIMARY KEY, mark BLOB NOT NULL);"
     "CREATE TABLE IF NOT EXISTS state(id INTEGER PRIMARY KEY, complete INTEGER NOT NULL,"
     " mark BLOB NOT NULL, unlisted TEXT NOT NULL);"
@@ -238,6 +238,7 @@ enum srv_names_fault srv_names_db_put(struct srv_names_db *db, const struct srv_
     sqlite3_bind_int64(statement, 5, (sqlite3_int64)row->size);
     sqlite3_bind_int64(statement, 6, row->modified_ms);
     bind_bytes(statement, 7, packed, packed_len);
+    bind_bytes(statement, 8, row->owner, row->owner_len);
     return finish(db, statement);
 }
 
@@ -282,6 +283,12 @@ static bool take_row(struct sqlite3_stmt *statement, struct srv_name_row *row)
     row->modified_ms = sqlite3_column_int64(statement, 5);
     size_t packed_len = (size_t)sqlite3_column_bytes(statement, 6);
     const void *packed = sqlite3_column_blob(statement, 6);
+    const void *owner = sqlite3_column_blob(statement, 7);
+    row->owner_len = (size_t)sqlite3_column_bytes(statement, 7);
+    if (row->owner_len > sizeof row->owner)
+        return false;
+    if (row->owner_len > 0)
+        memcpy(row->owner, owner, row->owner_len);
     return packed != NULL && srv_name_etag_unpack(packed, packed_len, row->etag, &row->etag_len);
 }
 

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/check.h"
 #include "server/log.h"
 #include "server/s3/names_internal.h"
 
@@ -94,6 +95,7 @@ static bool discard(struct srv_names *names)
 
 static bool open_file(struct srv_names *names)
 {
+    SRV_CHECK(names->db.db == NULL);
     if (names->is_damaged && !discard(names))
         return false;
     atomic_fetch_add_explicit(&names->generation, 1, memory_order_acq_rel);
@@ -241,6 +243,13 @@ static enum srv_names_fault set_state(struct srv_names *names, const struct srv_
     return fault;
 }
 
+static bool is_empty(struct gyre_store *store)
+{
+    struct gyre_stats stats = {.struct_size = sizeof stats};
+
+    return gyre_stat(store, &stats) == GYRE_OK && stats.documents == 0;
+}
+
 /* Lists the whole store. One process does it; the others wait for the state to say so. */
 static bool make(struct srv_names *names, struct plan *plan)
 {
@@ -248,12 +257,13 @@ static bool make(struct srv_names *names, struct plan *plan)
 
     if (!set_lock(names, MAKER_BYTE, F_WRLCK))
         return false;
-    srv_log(SRV_LOG_INFO, "%s: making the index of names from the store", names->path);
+    enum srv_log_level level = is_empty(names->store) ? SRV_LOG_DEBUG : SRV_LOG_INFO;
+    srv_log(level, "%s: making the index of names from the store", names->path);
     bool ok = gyre_mark(names->store, mark->bytes, sizeof mark->bytes, &mark->len) == GYRE_OK &&
               catch_up(names, NULL);
     set_lock(names, MAKER_BYTE, F_UNLCK);
     if (ok)
-        srv_log(SRV_LOG_INFO, "%s: the index of names is complete", names->path);
+        srv_log(level, "%s: the index of names is complete", names->path);
     return ok;
 }
 

@@ -67,6 +67,9 @@ static bool fill(const struct gyre_handle *handle, struct srv_str bucket, struct
     row->modified_ms = meta.modified_ms;
     row->etag_len = meta.etag.len;
     memcpy(row->etag, meta.etag.base, meta.etag.len);
+    row->owner_len = meta.owner.len <= sizeof row->owner ? meta.owner.len : 0;
+    if (row->owner_len > 0)
+        memcpy(row->owner, meta.owner.base, row->owner_len);
     return true;
 }
 
@@ -164,7 +167,11 @@ bool srv_name_etag_unpack(const uint8_t *packed, size_t len, char etag_out[SRV_S
         return false;
     switch (packed[0]) {
     case TEXT: memcpy(etag_out, packed + 1, *len_out = len - 1); return true;
-    case HASH: *len_out = write_hex(packed + 1, etag_out); return len == 1 + HASH_BYTES;
+    case HASH:
+        if (len != 1 + HASH_BYTES)
+            return false;
+        *len_out = write_hex(packed + 1, etag_out);
+        return true;
     case HASH_OF_PARTS:
         if (len != 1 + HASH_BYTES + 2)
             return false;

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "server/s3/access.h"
 #include "server/s3/meta.h"
 #include "server/s3/name.h"
 
@@ -28,6 +29,8 @@ struct srv_name_row {
     int64_t modified_ms;
     size_t etag_len;
     char etag[SRV_S3_ETAG_LEN_MAX]; /* without quotes */
+    size_t owner_len;               /* 0: nobody known */
+    char owner[SRV_S3_ID_MAX];
 };
 
 /* Writes bucket and key as a name; 0 if they are too long to be one. */

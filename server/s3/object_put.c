@@ -1,6 +1,7 @@
 #include "server/s3/object_put.h"
 
 #include "server/buf.h"
+#include "server/s3/object_copy.h"
 #include "server/s3/object_head.h"
 #include "server/s3/put_work.h"
 #include "server/s3/task.h"
@@ -156,6 +157,10 @@ static bool fails_early(struct put *put)
 
 void srv_s3_object_put(const struct srv_s3_call *call)
 {
+    if (srv_request_field(call->req, "x-amz-copy-source", NULL) != NULL) {
+        srv_s3_object_copy(call);
+        return;
+    }
     struct put *put = srv_s3_task_create(call, sizeof *put, fini);
     const char *message;
 

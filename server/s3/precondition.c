@@ -5,12 +5,19 @@
 
 #include "server/conditional.h"
 
-static bool is_condition(struct srv_str name)
-{
-    static const char *const names[] = {"if-match", "if-none-match", "if-unmodified-since"};
+/* What is read as a condition: of a change these, of a copy's source the same and one more, with a
+ * prefix. */
+static const char *const of_change[] = {"if-match", "if-none-match", "if-unmodified-since", NULL};
+static const char *const of_source[] = {
+    "x-amz-copy-source-if-match", "x-amz-copy-source-if-none-match",
+    "x-amz-copy-source-if-unmodified-since", "x-amz-copy-source-if-modified-since", NULL};
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (name.len == strlen(names[i]) && memcmp(name.base, names[i], name.len) == 0)
+enum { SOURCE_PREFIX_LEN = sizeof "x-amz-copy-source-" - 1 };
+
+static bool is_condition(struct srv_str name, const char *const *names)
+{
+    for (; *names != NULL; names++) {
+        if (name.len == strlen(*names) && memcmp(name.base, *names, name.len) == 0)
             return true;
     }
     return false;
@@ -25,14 +32,14 @@ static struct srv_str copy(char **at, struct srv_str text)
     return copied;
 }
 
-enum srv_s3_code srv_s3_precondition_init(struct srv_s3_precondition *pre,
-                                          const struct srv_request *req)
+static enum srv_s3_code take(struct srv_s3_precondition *pre, const struct srv_request *req,
+                             const char *const *names, size_t prefix_len, enum srv_method method)
 {
     size_t n = 0, bytes = 0;
 
-    *pre = (struct srv_s3_precondition){.req = {.method = req->method}};
+    *pre = (struct srv_s3_precondition){.req = {.method = method}};
     for (size_t i = 0; i < req->n_fields; i++) {
-        if (!is_condition(req->fields[i].name))
+        if (!is_condition(req->fields[i].name, names))
             continue;
         n++;
         bytes += req->fields[i].name.len + req->fields[i].value.len;
@@ -45,14 +52,35 @@ enum srv_s3_code srv_s3_precondition_init(struct srv_s3_precondition *pre,
     if (at == NULL)
         return SRV_S3_SLOW_DOWN;
     for (size_t i = 0, k = 0; i < req->n_fields; i++) {
-        if (is_condition(req->fields[i].name)) {
-            pre->fields[k].name = copy(&at, req->fields[i].name);
+        if (is_condition(req->fields[i].name, names)) {
+            struct srv_str name = req->fields[i].name;
+            name = (struct srv_str){name.base + prefix_len, name.len - prefix_len};
+            pre->fields[k].name = copy(&at, name);
             pre->fields[k++].value = copy(&at, req->fields[i].value);
         }
     }
     pre->req.fields = pre->fields;
     pre->req.n_fields = n;
     return SRV_S3_NONE;
+}
+
+enum srv_s3_code srv_s3_precondition_init(struct srv_s3_precondition *pre,
+                                          const struct srv_request *req)
+{
+    return take(pre, req, of_change, 0, req->method);
+}
+
+enum srv_s3_code srv_s3_precondition_init_source(struct srv_s3_precondition *pre,
+                                                 const struct srv_request *req)
+{
+    return take(pre, req, of_source, SOURCE_PREFIX_LEN, SRV_GET);
+}
+
+bool srv_s3_precondition_holds(const struct srv_s3_precondition *pre,
+                               const struct srv_validators *stored, int64_t now_s,
+                               const char **field_out)
+{
+    return srv_conditional_decide(&pre->req, stored, now_s, field_out) == SRV_VERDICT_PROCEED;
 }
 
 void srv_s3_precondition_fini(struct srv_s3_precondition *pre)

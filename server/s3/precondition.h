@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "server/conditional.h"
 #include "server/s3/call.h"
 
 enum { SRV_S3_CONDITIONS_MAX = 8 };
@@ -29,6 +30,9 @@ struct srv_s3_state {
 /* Copies the conditional fields. NONE; SLOW_DOWN without memory; INVALID_REQUEST for too many. */
 enum srv_s3_code srv_s3_precondition_init(struct srv_s3_precondition *pre,
                                           const struct srv_request *req);
+/* The same for the conditions on the source of a copy: x-amz-copy-source-if-... */
+enum srv_s3_code srv_s3_precondition_init_source(struct srv_s3_precondition *pre,
+                                                 const struct srv_request *req);
 /* Allowed on a zeroed one. */
 void srv_s3_precondition_fini(struct srv_s3_precondition *pre);
 
@@ -36,6 +40,12 @@ static inline bool srv_s3_precondition_is_set(const struct srv_s3_precondition *
 {
     return pre->req.n_fields > 0;
 }
+
+/* Whether the conditions hold for something that was found; on failure *field_out names the one
+ * that does not, static. */
+bool srv_s3_precondition_holds(const struct srv_s3_precondition *pre,
+                               const struct srv_validators *stored, int64_t now_s,
+                               const char **field_out);
 
 /* Compares with what is stored. `get_flags` may hold GYRE_GET_NOWAIT. OK, NOT_FOUND or EXPIRED when
  * the store could be asked, with the answer in *code_out (NONE, PRECONDITION_FAILED, NO_SUCH_KEY:

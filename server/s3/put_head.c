@@ -55,7 +55,6 @@ static const struct {
     const char *prefix;
     const char *message;
 } refused[] = {
-    {"x-amz-copy-source", "Copying objects is not offered here."},
     {"x-amz-server-side-encryption", "Server-side encryption is not offered here."},
     {"x-amz-object-lock-", "Object lock is not offered here."},
     {"x-amz-write-offset-bytes", "Appending to objects is not offered here."},
@@ -67,7 +66,7 @@ static bool begins(struct srv_str text, const char *prefix)
     return text.len >= len && memcmp(text.base, prefix, len) == 0;
 }
 
-static const char *find_refused(const struct srv_request *req)
+const char *srv_s3_put_head_refused(const struct srv_request *req)
 {
     for (size_t i = 0; i < req->n_fields; i++) {
         for (size_t k = 0; k < sizeof refused / sizeof refused[0]; k++) {
@@ -92,7 +91,7 @@ enum srv_s3_code srv_s3_put_head_check(const struct srv_s3_call *call, bool want
     const struct srv_request *req = call->req;
 
     *length_out = framing != NULL ? framing->length : req->content_length;
-    *message_out = find_refused(req);
+    *message_out = srv_s3_put_head_refused(req);
     if (*message_out != NULL)
         return SRV_S3_NOT_IMPLEMENTED;
     if (!has_length(req))

@@ -24,5 +24,8 @@ enum srv_s3_code srv_s3_put_head_record(const struct srv_s3_call *call,
                                         uint8_t record_out[SRV_S3_META_RECORD_MAX],
                                         size_t *len_out);
 
+/* The fields that ask for what is not offered; NULL when there are none, else why. Static. */
+const char *srv_s3_put_head_refused(const struct srv_request *req);
+
 /* What a digest's fault answers; NONE for FINE. *message_out as above. */
 enum srv_s3_code srv_s3_put_head_fault(enum srv_digest_fault fault, const char **message_out);

@@ -14,18 +14,33 @@ enum { ATTEMPTS = 8 }; /* to store a short body while others change the object *
 
 /* ---- Init ---- */
 
-static enum srv_s3_code keep_record(struct srv_s3_put_work *work, const struct srv_s3_call *call)
+static enum srv_s3_code keep_record(struct srv_s3_put_work *work, const uint8_t *record, size_t len)
 {
-    uint8_t record[SRV_S3_META_RECORD_MAX];
-    enum srv_s3_code code = srv_s3_put_head_record(call, record, &work->record_len);
-
-    if (code != SRV_S3_NONE)
-        return code;
-    work->record = malloc(work->record_len);
+    work->record = malloc(len + 1);
     if (work->record == NULL)
         return SRV_S3_SLOW_DOWN;
-    memcpy(work->record, record, work->record_len);
+    memcpy(work->record, record, len);
+    work->record_len = len;
     return SRV_S3_NONE;
+}
+
+static enum srv_s3_code make_record(struct srv_s3_put_work *work, const struct srv_s3_call *call)
+{
+    uint8_t record[SRV_S3_META_RECORD_MAX];
+    size_t len;
+    enum srv_s3_code code = srv_s3_put_head_record(call, record, &len);
+
+    return code == SRV_S3_NONE ? keep_record(work, record, len) : code;
+}
+
+static enum srv_s3_code take_target(struct srv_s3_put_work *work, const struct srv_s3_call *call)
+{
+    work->store = call->s3->store;
+    work->buckets = call->s3->buckets;
+    work->names = call->s3->names;
+    work->bucket = srv_s3_bucket_acquire(work->buckets, call->route.bucket);
+    work->key = srv_s3_object_key(call);
+    return work->bucket != NULL ? SRV_S3_NONE : SRV_S3_NO_SUCH_BUCKET;
 }
 
 static enum srv_s3_code take_framing(struct srv_s3_put_work *work, const struct srv_s3_call *call,
@@ -49,24 +64,32 @@ enum srv_s3_code srv_s3_put_work_init(struct srv_s3_put_work *work, const struct
                                       const char **message_out)
 {
     *message_out = NULL;
-    work->store = call->s3->store;
-    work->buckets = call->s3->buckets;
-    work->names = call->s3->names;
-    work->bucket = srv_s3_bucket_acquire(work->buckets, call->route.bucket);
-    if (work->bucket == NULL)
-        return SRV_S3_NO_SUCH_BUCKET;
-    work->key = srv_s3_object_key(call);
+    enum srv_s3_code code = take_target(work, call);
+    if (code != SRV_S3_NONE)
+        return code;
     bool wants_md5 = srv_s3_bucket_etag(work->bucket) == SRV_S3_ETAG_MD5;
-    enum srv_s3_code code = take_framing(work, call, message_out);
+    code = take_framing(work, call, message_out);
     if (code == SRV_S3_NONE)
         code = srv_s3_put_head_check(call, wants_md5,
                                      work->framing != NULL ? &work->framing->framing : NULL,
                                      &work->plan, &work->length, message_out);
     if (code == SRV_S3_NONE)
-        code = keep_record(work, call);
+        code = make_record(work, call);
     if (code == SRV_S3_NONE)
         code = srv_s3_precondition_init(&work->precondition, call->req);
     return code;
+}
+
+enum srv_s3_code srv_s3_put_work_init_inner(struct srv_s3_put_work *work,
+                                            const struct srv_s3_call *call, const uint8_t *record,
+                                            size_t record_len, uint64_t length,
+                                            const struct srv_digest_plan *plan)
+{
+    enum srv_s3_code code = take_target(work, call);
+
+    work->plan = *plan;
+    work->length = length;
+    return code == SRV_S3_NONE ? keep_record(work, record, record_len) : code;
 }
 
 void srv_s3_put_work_fini(struct srv_s3_put_work *work)
@@ -110,6 +133,8 @@ static bool decide(struct srv_s3_put_work *work)
 {
     enum srv_s3_code code = SRV_S3_NONE;
 
+    if (work->is_pinned)
+        return note(work, SRV_S3_NONE);
     work->state = (struct srv_s3_state){.condition = GYRE_ALWAYS};
     if (srv_s3_precondition_is_set(&work->precondition))
         (void)srv_s3_precondition_decide(&work->precondition, work->store, &work->key, time(NULL),
@@ -137,11 +162,17 @@ static bool finish_digest(struct srv_s3_put_work *work, uint8_t etag_out[16])
 {
     if (!note_fault(work, srv_digest_finish(&work->digest, etag_out)))
         return false;
+    if (!work->keeps_checksum) {
+        work->checksum.algorithm = work->plan.checksum;
+        memcpy(work->checksum.value, work->digest.value, sizeof work->checksum.value);
+    }
+    if (work->keeps_etag) {
+        memcpy(etag_out, work->etag, 16);
+        return true;
+    }
     if (!work->plan.wants_md5 && RAND_bytes(etag_out, 16) != 1)
         return note(work, SRV_S3_INTERNAL_ERROR);
     srv_hex_encode(etag_out, 16, work->etag);
-    work->checksum.algorithm = work->plan.checksum;
-    memcpy(work->checksum.value, work->digest.value, sizeof work->checksum.value);
     return true;
 }
 
@@ -157,8 +188,10 @@ static bool finish_record(struct srv_s3_put_work *work, uint8_t record[SRV_S3_ME
     if (!srv_s3_meta_decode(work->record, work->record_len, &meta))
         return note(work, SRV_S3_INTERNAL_ERROR);
     clock_gettime(CLOCK_REALTIME, &now);
+    if (work->modified_ms == 0)
+        work->modified_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     meta.etag = srv_s3_str(work->etag);
-    meta.modified_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    meta.modified_ms = work->modified_ms;
     size_t sum_len = srv_s3_checksum_encode(&work->checksum, sum);
     if (sum_len > 0)
         meta.checksum = (struct srv_str){(const char *)sum, sum_len};
@@ -190,15 +223,13 @@ static void end_change(struct srv_s3_put_work *work, struct srv_s3_change *chang
 static gyre_err put_whole(struct srv_s3_put_work *work, const struct gyre_put_options *options,
                           struct srv_s3_change *change)
 {
-    const void *bytes = work->buf != NULL ? work->buf->base : NULL;
-    size_t len = work->buf != NULL ? work->buf->len : 0;
-
-    gyre_err err = gyre_put(work->store, &work->key, options, bytes, len, NULL);
+    gyre_err err = gyre_put(work->store, &work->key, options, work->bytes_.iov_base,
+                            work->bytes_.iov_len, NULL);
     end_change(work, change, err);
     return err;
 }
 
-/* Stores a body that is all in `buf`. What another request changes meanwhile is looked at anew: the
+/* Stores a body that is all there. What another request changes meanwhile is looked at anew: the
  * conditions may hold for it as well. */
 static void store_whole(struct srv_s3_put_work *work)
 {
@@ -211,7 +242,7 @@ static void store_whole(struct srv_s3_put_work *work)
         return;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         set_options(work, &options);
-        options.length = work->buf != NULL ? work->buf->len : 0;
+        options.length = work->bytes_.iov_len;
         options.meta = record;
         options.meta_len = record_len;
         memcpy(&options.etag_hash, etag, sizeof options.etag_hash);
@@ -239,9 +270,9 @@ static bool write_piece(struct srv_s3_put_work *work)
         if (!note_err(work, gyre_put_begin(work->store, &work->key, &options, &work->put)))
             return false;
     }
-    if (work->buf == NULL)
+    if (work->bytes_.iov_len == 0)
         return true;
-    return note_err(work, gyre_put_write(work->put, work->buf->base, work->buf->len));
+    return note_err(work, gyre_put_write(work->put, work->bytes_.iov_base, work->bytes_.iov_len));
 }
 
 /* Publishes an open put. Its bytes are gone if the race is lost, so the client has to send them
@@ -288,19 +319,14 @@ static bool end_framing(struct srv_s3_put_work *work)
     return true;
 }
 
-/* Takes the framing off the buffer, in place. */
+/* Takes the framing off the bytes, in place: they are the buffer's. */
 static bool unframe(struct srv_s3_put_work *work)
 {
-    size_t len;
-
     if (work->framing == NULL)
         return true;
-    if (work->buf != NULL) {
-        if (!note(work, srv_aws_chunked_feed(work->framing, (char *)work->buf->base, work->buf->len,
-                                             &len)))
-            return false;
-        work->buf->len = len;
-    }
+    if (!note(work, srv_aws_chunked_feed(work->framing, work->bytes_.iov_base, work->bytes_.iov_len,
+                                         &work->bytes_.iov_len)))
+        return false;
     return !work->is_last || end_framing(work);
 }
 
@@ -308,10 +334,11 @@ static void step(struct srv_s3_put_work *work)
 {
     if ((!work->is_begun && !begin(work)) || !unframe(work))
         return;
-    if (work->buf != NULL &&
-        !note_fault(work, srv_digest_update(&work->digest, work->buf->base, work->buf->len)))
+    if (work->bytes_.iov_len > 0 &&
+        !note_fault(work,
+                    srv_digest_update(&work->digest, work->bytes_.iov_base, work->bytes_.iov_len)))
         return;
-    if (work->is_last && work->put == NULL) {
+    if (work->is_last && work->put == NULL && !work->is_part) {
         store_whole(work);
         return;
     }
@@ -321,9 +348,21 @@ static void step(struct srv_s3_put_work *work)
 
 void srv_s3_put_work_run(struct srv_s3_put_work *work)
 {
-    step(work);
-    srv_buf_release(work->buf);
+    struct srv_buf *buf = work->buf;
+
+    if (buf != NULL)
+        srv_s3_put_work_feed(work, buf->base, buf->len, work->is_last);
+    else
+        srv_s3_put_work_feed(work, NULL, 0, work->is_last);
+    srv_buf_release(buf);
     work->buf = NULL;
+}
+
+void srv_s3_put_work_feed(struct srv_s3_put_work *work, const void *bytes, size_t len, bool is_last)
+{
+    work->bytes_ = (struct iovec){(void *)(uintptr_t)bytes, len};
+    work->is_last = is_last;
+    step(work);
     if (work->code != SRV_S3_NONE || work->is_last) {
         gyre_put_abort(&work->put);
         srv_digest_fini(&work->digest);

@@ -1,4 +1,5 @@
-/* What workers do for a PutObject: hash, check, write, and commit once everything agrees.
+/* What workers do to store an object or a part of an upload: hash, check, write, and commit once
+ * everything agrees.
  *
  *   NEW -> FED [run] ... -> STORED [run with is_last] | FAILED [any run]
  *
@@ -35,22 +36,40 @@ struct srv_s3_put_work {
     struct gyre_put *put;
     struct srv_s3_state state; /* what the conditions were decided for */
     bool is_begun;
+    bool keeps_etag;     /* `etag` is set already, and the bytes are known to be right */
+    bool keeps_checksum; /* `checksum` is */
+    bool is_pinned;      /* `state` is set and takes the place of conditions */
+    struct iovec bytes_; /* of this run */
+
+    bool is_part; /* a part of an upload rather than an object */
+    struct gyre_upload_id upload;
+    uint32_t part_number;
 
     struct srv_buf *buf; /* in: the next bytes, or NULL; released by run */
     bool is_last;        /* in: nothing follows */
 
-    enum srv_s3_code code;           /* out: not NONE once FAILED */
-    const char *message;             /* out: for `code`, or NULL for the table's; static */
-    const char *condition;           /* out: the field, with PRECONDITION_FAILED */
-    char etag[33];                   /* out: once STORED, without quotes */
-    struct srv_s3_checksum checksum; /* out: likewise; NONE if there is none */
+    enum srv_s3_code code;              /* out: not NONE once FAILED */
+    const char *message;                /* out: for `code`, or NULL for the table's; static */
+    const char *condition;              /* out: the field, with PRECONDITION_FAILED */
+    int64_t modified_ms;                /* in: kept, unless it is 0; out: once STORED */
+    char etag[SRV_S3_ETAG_LEN_MAX + 1]; /* out: likewise, without quotes */
+    struct srv_s3_checksum checksum;    /* out: likewise; NONE if there is none */
 };
 
 /* Reads and checks the head of a PutObject. NONE, or what to answer with *message_out as
  * `message` above; fini is due in either case. */
 enum srv_s3_code srv_s3_put_work_init(struct srv_s3_put_work *work, const struct srv_s3_call *call,
                                       const char **message_out);
+/* The same for bytes that come from somewhere else than the request's body: for the record
+ * `record`, which is copied. NONE, NO_SUCH_BUCKET, SLOW_DOWN. */
+enum srv_s3_code srv_s3_put_work_init_inner(struct srv_s3_put_work *work,
+                                            const struct srv_s3_call *call, const uint8_t *record,
+                                            size_t record_len, uint64_t length,
+                                            const struct srv_digest_plan *plan);
 /* Drops an unfinished put. Allowed on a zeroed one. */
 void srv_s3_put_work_fini(struct srv_s3_put_work *work);
 
 void srv_s3_put_work_run(struct srv_s3_put_work *work);
+/* As run for bytes that are lent instead of `buf`. */
+void srv_s3_put_work_feed(struct srv_s3_put_work *work, const void *bytes, size_t len,
+                          bool is_last);

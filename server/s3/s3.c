@@ -11,9 +11,13 @@
 #include "server/s3/bucket_tagging.h"
 #include "server/s3/buckets.h"
 #include "server/s3/call.h"
+#include "server/s3/multi_delete.h"
 #include "server/s3/names.h"
+#include "server/s3/object_amend.h"
 #include "server/s3/object_delete.h"
 #include "server/s3/object_get.h"
+#include "server/s3/object_list.h"
+#include "server/s3/object_look.h"
 #include "server/s3/object_put.h"
 #include "server/s3/stub.h"
 

@@ -10,6 +10,7 @@ struct source {
     struct srv_loop *loop;
     struct srv_pool *pool;
     struct gyre_handle *handle; /* the job's while is_working */
+    uint64_t start;             /* first byte lent */
     uint64_t offset;            /* next byte to lend */
     uint64_t end;
     uint64_t present_end; /* bytes before this were brought in just now: not asked for again */
@@ -62,7 +63,8 @@ static enum srv_source_state next(struct srv_source *self, size_t max, struct io
     uint64_t want = least(least(source->end - source->offset, max), SRV_S3_SEND_MAX);
     struct gyre_piece piece;
 
-    if (source->err != GYRE_OK)
+    if (source->err != GYRE_OK ||
+        gyre_faulted(source->handle, source->start, source->offset - source->start))
         return SRV_SOURCE_FAILED;
     /* A window just brought in is not asked about again: with memory so short that it has left
      * already, asking would never end, and a fault then is the lesser evil. */
@@ -106,7 +108,7 @@ struct srv_source *srv_s3_source_create(const struct srv_s3_call *call, struct g
     source->loop = srv_exchange_loop(call->ex);
     source->pool = call->s3->pool;
     source->handle = *handle;
-    source->offset = offset;
+    source->start = source->offset = offset;
     source->end = offset + len;
     *handle = NULL;
     return &source->base;

@@ -75,11 +75,14 @@ static bool same(struct srv_str a, struct srv_str b)
 }
 
 /* What the bucket's owner and list add to the configuration's rights. */
-static void look_at_bucket(const struct srv_s3_call *call, struct srv_s3_who *who)
+static void look_at_bucket(const struct srv_s3_call *call, struct srv_str name,
+                           struct srv_s3_who *who)
 {
     struct srv_s3_buckets *buckets = call->s3->buckets;
-    struct srv_s3_bucket *bucket = srv_s3_bucket_acquire(buckets, call->route.bucket);
+    struct srv_s3_bucket *bucket = srv_s3_bucket_acquire(buckets, name);
 
+    who->is_owner = who->has_bucket = false;
+    who->bucket_acl = 0;
     if (bucket == NULL)
         return;
     struct srv_s3_facts *facts = srv_s3_bucket_facts(buckets, bucket);
@@ -236,8 +239,25 @@ static enum srv_s3_code admit(struct srv_s3_call *call, struct verdict *v)
     call->who.is_owner = call->who.has_bucket = false;
     call->who.bucket_acl = 0;
     if (call->route.bucket.base != NULL)
-        look_at_bucket(call, &call->who);
+        look_at_bucket(call, call->route.bucket, &call->who);
     return authorize(call);
+}
+
+void srv_s3_who_in(const struct srv_s3_call *call, struct srv_str bucket,
+                   struct srv_s3_who *who_out)
+{
+    struct srv_s3 *s3 = call->s3;
+    const struct srv_s3_user *user = NULL;
+
+    *who_out = call->who;
+    if (who_out->is_open)
+        return;
+    pthread_rwlock_rdlock(&s3->access_lock);
+    if (who_out->is_signed)
+        user = srv_s3_access_named(s3->access, srv_s3_who_id(who_out));
+    who_out->rights = srv_s3_access_rights(s3->access, user, bucket);
+    pthread_rwlock_unlock(&s3->access_lock);
+    look_at_bucket(call, bucket, who_out);
 }
 
 static bool refuse(const struct srv_s3_call *call, enum srv_s3_code code)

@@ -35,6 +35,10 @@ static inline struct srv_str srv_s3_who_id(const struct srv_s3_who *who)
  * far as the bucket goes. False when the request was answered. */
 bool srv_s3_admit(struct srv_s3_call *call);
 
+/* What the sender of an admitted call may do in another bucket. */
+void srv_s3_who_in(const struct srv_s3_call *call, struct srv_str bucket,
+                   struct srv_s3_who *who_out);
+
 /* Whether the request may have response fields changed by its query: that is for those who sign,
  * because anybody could make a link that serves an object as a web page. */
 bool srv_s3_may_override(const struct srv_s3_call *call);

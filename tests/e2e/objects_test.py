@@ -117,7 +117,7 @@ def headers(server):
         "Content-Language": "de, en", "Cache-Control": "max-age=60, public", "Expires": "Fri, 01 Jan 2100 00:00:00 GMT",
         "x-amz-meta-one": "1", "X-Amz-Meta-Two": "zwei zwei", "x-amz-meta-empty": "",
     }
-    conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     conn.request("PUT", "/sizes/headers", body=b"abc", headers=sent)
     conn.getresponse().read()
     for method in ("GET", "HEAD"):
@@ -146,7 +146,7 @@ def headers(server):
 
 
 def errors(server):
-    conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     for method, path, status, code in (
         ("GET", "/nobucket/key", 404, "NoSuchBucket"), ("PUT", "/nobucket/key", 404, "NoSuchBucket"),
         ("DELETE", "/nobucket/key", 404, "NoSuchBucket"), ("GET", "/sizes/none", 404, "NoSuchKey"),
@@ -171,7 +171,7 @@ def errors(server):
 
 
 def buckets(server):
-    conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
 
     def ask(method, path, body=None):
         conn.request(method, path, body=body)

@@ -204,7 +204,7 @@ def over_h2c(server, etag):
 
 def main():
     with gs.Server() as server:
-        conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
         for path, body in (("/sem", b""), ("/sem/obj", BODY), ("/sem/empty", b"")):
             conn.request("PUT", path, body=body)
             res = conn.getresponse()

@@ -65,7 +65,8 @@ TEST(inv_E40_a_layout_stays_within_each_directory_and_in_range)
         uint64_t sizes[8];
         char why[256] = "";
         struct eng_superblock super;
-        struct eng_geometry_want want = {sizes, 1 + (uint32_t)test_rng_below(&rng, 4), 0, 0, 0};
+        struct eng_geometry_want want = {
+            sizes, 1 + (uint32_t)test_rng_below(&rng, 4), 0, 0, 0, NULL, 0};
         for (uint32_t d = 0; d < want.n_dirs; d++)
             sizes[d] = test_rng_below(&rng, 256 * MIB << test_rng_below(&rng, 16));
         if (test_rng_below(&rng, 4) == 0)
@@ -98,7 +99,7 @@ TEST(chosen_sizes_follow_the_store)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct eng_geometry_want want = {&rows[i].bytes, 1, 0, 0, 0};
+        struct eng_geometry_want want = {&rows[i].bytes, 1, 0, 0, 0, NULL, 0};
         struct eng_superblock super;
         char why[256];
         CHECK_OK(eng_geometry_make(&want, &super, why, sizeof why));
@@ -134,8 +135,8 @@ TEST(wishes_that_cannot_be_met_are_explained)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct eng_geometry_want want = {&rows[i].bytes, 1, rows[i].segment, rows[i].stripes,
-                                         rows[i].average};
+        struct eng_geometry_want want = {
+            &rows[i].bytes, 1, rows[i].segment, rows[i].stripes, rows[i].average, NULL, 0};
         struct eng_superblock super;
         char why[256] = "";
         CHECK_ERR(eng_geometry_make(&want, &super, why, sizeof why), GYRE_INVALID);
@@ -147,7 +148,7 @@ TEST(wishes_that_cannot_be_met_are_explained)
 TEST(inv_E41_a_layout_with_overlaps_or_wild_numbers_is_refused)
 {
     uint64_t bytes = 512 * MIB;
-    struct eng_geometry_want want = {&bytes, 1, 0, 3, 0};
+    struct eng_geometry_want want = {&bytes, 1, 0, 3, 0, NULL, 0};
     struct eng_superblock good;
     char why[256];
 

@@ -280,8 +280,9 @@ TEST(inv_E45_more_segments_in_use_than_a_header_can_list)
     }
     CHECK_OK(eng_sync_store(store, false));
     struct pages directory = read_directory(store);
-    struct pages newest = read_pages(
-        store->volume_path, eng_header_off(0, store->stripes[0].header_generation & 1), ENG_PAGE);
+    struct pages newest =
+        read_pages(store->volume_path,
+                   eng_header_off(0, store->stripes[0].rt->header_generation & 1), ENG_PAGE);
     memcpy(&header, newest.bytes, sizeof header);
     CHECK_EQ_INT(header.n_horizon, ENG_HORIZON_ALL);
     for (uint32_t i = 0; i < UPLOADS; i++) {

@@ -13,7 +13,7 @@
 
 static struct eng_superblock make_superblock(uint64_t bytes, uint32_t stripes)
 {
-    struct eng_geometry_want want = {&bytes, 1, 0, stripes, 0};
+    struct eng_geometry_want want = {&bytes, 1, 0, stripes, 0, NULL, 0};
     struct eng_superblock super;
     char why[256];
 

@@ -7,7 +7,7 @@
 static struct eng_superblock some_superblock(void)
 {
     uint64_t bytes = UINT64_C(256) << 20;
-    struct eng_geometry_want want = {&bytes, 1, 0, 2, 0};
+    struct eng_geometry_want want = {&bytes, 1, 0, 2, 0, NULL, 0};
     struct eng_superblock super;
     char why[256];
 

@@ -1,4 +1,5 @@
 /* A store as a whole: made, opened, closed, made anew. */
+#include "engine/base/filelock.h"
 #include "tests/engine/open_store.h"
 
 #include <signal.h>
@@ -105,11 +106,26 @@ TEST(every_stripe_gets_keys_by_its_size)
 
 /* ---- Who may open ---- */
 
-TEST(a_second_opening_is_refused_in_the_same_process_and_in_another)
+/* Runs one opening in another process: with `refusal` it must be refused, and say so. */
+static void open_elsewhere(struct opening *o, const char *refusal)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (refusal != NULL)
+            open_refused(o, GYRE_LOCKED, refusal);
+        else
+            CHECK_OK(eng_store_close(open_ok(o), true));
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(a_second_opening_is_refused_in_the_same_process_and_welcome_in_another)
 {
     struct opening o;
     struct opening other;
-    int status;
     char pid_text[32];
 
     opening_init(&o, test_path("data"));
@@ -117,26 +133,64 @@ TEST(a_second_opening_is_refused_in_the_same_process_and_in_another)
     struct eng_store *store = open_ok(&o);
     snprintf(pid_text, sizeof pid_text, "process %ld", (long)getpid());
     open_refused(&other, GYRE_LOCKED, "this process");
-    for (int reset = 0; reset < 2; reset++) {
-        pid_t pid = fork();
-        if (pid == 0) {
-            other.open.reset = reset;
-            open_refused(&other, GYRE_LOCKED, pid_text);
-            _exit(0);
-        }
-        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    }
+    open_elsewhere(&other, NULL);
     open_refused(&other, GYRE_LOCKED, "this process"); /* the refusals have not dropped the lock */
-    pid_t pid = fork();
-    if (pid == 0) {
-        open_refused(&other, GYRE_LOCKED, pid_text);
-        _exit(0);
-    }
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    other.open.reset = true;
+    open_elsewhere(&other, pid_text);
+    other.open.reset = false;
+    open_elsewhere(&other, NULL);
     CHECK_OK(eng_store_close(store, true));
     make_and_close(&other);
     opening_fini(&o);
     opening_fini(&other);
+}
+
+/* A segment that others cannot share, or whose file is gone, is no reason to make a second one. */
+TEST(inv_E53_a_store_in_use_is_shared_by_its_own_segment_or_not_at_all)
+{
+    struct opening o;
+    struct opening other;
+
+    opening_init(&o, test_path("data"));
+    opening_init(&other, test_path("data"));
+    struct eng_store *store = open_ok(&o);
+    uint64_t layout = store->rt.head->layout;
+    store->rt.head->layout++;
+    open_elsewhere(&other, "same version");
+    store->rt.head->layout = layout;
+    open_elsewhere(&other, NULL);
+    CHECK(unlink(store->rt.path) == 0);
+    open_elsewhere(&other, "/dev/shm");
+    CHECK_OK(eng_store_close(store, true));
+    make_and_close(&other);
+    opening_fini(&o);
+    opening_fini(&other);
+}
+
+TEST(an_opening_that_lasts_is_waited_for_within_a_bound)
+{
+    struct opening o;
+    int go[2];
+    int status;
+    char byte = 0;
+
+    opening_init(&o, test_path("data"));
+    make_and_close(&o);
+    CHECK(pipe(go) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = open(in_dir(test_path("data"), "lock.gyre"), O_RDWR);
+        CHECK_OK(eng_filelock_try(fd, 0, ENG_FILELOCK_EXCLUSIVE));
+        CHECK(write(go[1], &byte, 1) == 1);
+        for (;;)
+            pause();
+    }
+    CHECK(read(go[0], &byte, 1) == 1);
+    o.open.lock_wait_ms = 50;
+    open_refused(&o, GYRE_LOCKED, "still opening or closing");
+    CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
+    make_and_close(&o);
+    opening_fini(&o);
 }
 
 TEST(a_reference_keeps_the_store_locked_after_close)

@@ -25,7 +25,7 @@ static void check_route(struct srv_str target)
     struct srv_request req = {.method = SRV_GET};
     struct srv_s3_route route;
     srv_target_split(target, &req.path, &req.query);
-    srv_s3_route(&req, &route);
+    srv_s3_route(&req, (struct srv_str){NULL, 0}, &route);
     require(route.bucket.len <= SRV_S3_BUCKET_MAX && route.key.len <= SRV_S3_KEY_MAX);
     if (route.op == SRV_S3_OP_GET_OBJECT)
         require(srv_s3_bucket_valid(route.bucket) && srv_s3_key_check(route.key) == SRV_S3_NONE);

@@ -37,6 +37,11 @@ void srv_exchange_note(struct srv_exchange *ex, unsigned operation)
     CHECK(!ex->is_gone && operation < SRV_OPERATIONS_MAX);
 }
 
+void srv_exchange_note_user(struct srv_exchange *ex, const char *user)
+{
+    CHECK(!ex->is_gone && user != NULL);
+}
+
 void srv_exchange_note_result(struct srv_exchange *ex, enum srv_result result)
 {
     CHECK(!ex->is_gone && result < SRV_N_RESULTS);

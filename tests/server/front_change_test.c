@@ -199,8 +199,10 @@ TEST(only_admin_listeners_answer_before_the_front_opens_and_while_it_drains)
     CHECK(answers(more, "keep-alive"));
     CHECK_EQ_INT(srv_front_state(fixture.front), SRV_FRONT_OPEN);
 
+    struct srv_front_stats stats;
+    srv_front_stats(fixture.front, &stats);
     CHECK(client_say(early, "GET /never HTTP/1.1\r\nHost: a\r\n\r\n"));
-    usleep(50000);
+    CHECK_SOON(fixture_has_requests(&fixture, stats.requests + 1));
     srv_front_stop(fixture.front);
     while (srv_front_state(fixture.front) != SRV_FRONT_ENDING)
         usleep(1000);

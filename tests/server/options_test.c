@@ -96,6 +96,28 @@ TEST(words_set_their_options)
     srv_options_fini(&options);
 }
 
+TEST(limits_stand_behind_the_address_they_are_for)
+{
+    struct srv_options options;
+    char error[SRV_OPTIONS_ERROR_MAX];
+    CHECK_MSG(parse(&options, SRV_COMMAND_SERVE,
+                    SERVE("--listen", "127.0.0.1:1,deny=10.1.0.0/16,allow=10.0.0.0/8,rate=10/50",
+                          "--listen", "[::1]:2,rate=7"),
+                    error),
+              "%s", error);
+    const struct srv_listener_limits *limits = &options.listen[0].limits;
+    CHECK_EQ_STR(options.listen[0].host, "127.0.0.1");
+    CHECK_EQ_U64(limits->networks.n, 2);
+    CHECK(!limits->networks.entries[0].is_allowed && limits->networks.entries[1].is_allowed);
+    CHECK_EQ_U64(limits->requests_per_s, 10);
+    CHECK_EQ_U64(limits->requests_burst, 50);
+    CHECK_EQ_STR(options.listen[1].host, "::1");
+    CHECK_EQ_U64(options.listen[1].limits.networks.n, 0);
+    CHECK_EQ_U64(options.listen[1].limits.requests_per_s, 7);
+    CHECK_EQ_U64(options.listen[1].limits.requests_burst, 0);
+    srv_options_fini(&options);
+}
+
 TEST(help_wins_over_everything)
 {
     struct srv_options options;
@@ -128,8 +150,14 @@ TEST(wrong_words_name_the_nearest_right_one)
         {{"--etag", "md6"}, "\"md6\" is not md5 or opaque: did you mean md5?"},
         {{"--reset=maybe"}, "--reset: \"maybe\" is not true or false"},
         {{"--listen", "9000"}, "--listen: \"9000\" is no address"},
+        {{"--listen", "127.0.0.1:1,deny=10.0.0.1/8"}, "has bits behind the mask"},
+        {{"--listen", "127.0.0.1:1,rate=0"}, "rate is requests a second"},
+        {{"--listen", "127.0.0.1:1,rate=1/2/3"}, "rate is requests a second"},
+        {{"--listen", "127.0.0.1:1,burst=1"}, "behind the address may stand allow="},
+        {{"--listen", "127.0.0.1:1,"}, "behind the address may stand allow="},
         {{"--listen", "tls:127.0.0.1:1"}, "--tls-self-signed"},
         {{"--tls-self-signed"}, "add --listen tls:"},
+        {{"--address-buffers", "1K"}, "--address-buffers: give at least 1M"},
         {{"--data", ""}, "names no directory"},
         {{"--data", "=1G"}, "names no directory"},
         {{"--data", "a=1Z"}, "--data: \"1Z\" is no size"},

@@ -87,12 +87,10 @@ static const struct {
     int status;
     const char *code;
 } refused[] = {
-    {SRV_GET, "/bucket", 501, "NotImplemented"},
-    {SRV_GET, "/bucket?list-type=2", 501, "NotImplemented"},
-    {SRV_GET, "/bucket/k?acl", 501, "NotImplemented"},
+    {SRV_GET, "/bucket/k?acl", 404, "NoSuchKey"},
+    {SRV_GET, "/bucket/k?torrent", 501, "NotImplemented"},
     {SRV_PUT, "/bucket/k?partNumber=1&uploadId=x", 501, "NotImplemented"},
     {SRV_POST, "/bucket/k?uploads=", 501, "NotImplemented"},
-    {SRV_POST, "/bucket?delete", 501, "NotImplemented"},
     {SRV_POST, "/", 405, "MethodNotAllowed"},
     {SRV_METHOD_OTHER, "/bucket/k", 405, "MethodNotAllowed"},
     {SRV_DELETE, "/", 405, "MethodNotAllowed"},

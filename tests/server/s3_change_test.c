@@ -144,7 +144,7 @@ static const struct {
     {{"x-amz-content-sha256", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"}, 400, "IncompleteBody"},
     {{"x-amz-content-sha256", "STREAMING-AWS5"}, 501, "NotImplemented"},
     {{"x-amz-trailer", "x-amz-checksum-crc32"}, 400, "InvalidRequest"},
-    {{"x-amz-copy-source", "/a/b"}, 501, "NotImplemented"},
+    {{"x-amz-copy-source", "/a/b"}, 400, "InvalidArgument"},
     {{"x-amz-server-side-encryption", "AES256"}, 501, "NotImplemented"},
     {{"x-amz-tagging", "a=b&a=c"}, 400, "InvalidTag"},
     {{"x-amz-acl", "public-ready"}, 400, "InvalidArgument"},

@@ -5,6 +5,11 @@
 #include "tests/server/fake_seam.h"
 #include "tests/server/fake_store.h"
 
+bool gyre_faulted(const struct gyre_handle *handle, uint64_t offset, uint64_t len)
+{
+    return handle == NULL && offset + len == 0; /* never */
+}
+
 enum { LEN = (9 << 20) + 5, SHORT = 5000 };
 
 /* What the handlers under test call besides, and these tests do not come to. */
@@ -104,6 +109,13 @@ gyre_err gyre_holds(struct gyre_store *store, const struct gyre_key *key, uint64
 {
     (void)store, (void)key, (void)place;
     return GYRE_NOT_FOUND;
+}
+
+gyre_err gyre_stat(struct gyre_store *store, struct gyre_stats *stats_out)
+{
+    (void)store;
+    *stats_out = (struct gyre_stats){.struct_size = sizeof *stats_out};
+    return GYRE_OK;
 }
 
 gyre_err gyre_file_at(struct gyre_store *store, size_t index, struct gyre_file *file_out)

@@ -1,0 +1,154 @@
+#include "engine/process.h"
+
+#include <unistd.h>
+
+#include "engine/base/check.h"
+#include "engine/base/filelock.h"
+#include "engine/base/step.h"
+#include "engine/lockfile.h"
+#include "engine/locks.h"
+#include "engine/log.h"
+#include "engine/pin.h"
+
+static struct eng_process *slot_at(const struct eng_store *store, uint32_t index)
+{
+    uint8_t *base = (uint8_t *)store->rt.head;
+    return (struct eng_process *)(void *)(base + store->rt.head->process_off) + index;
+}
+
+/* Each slot is whole by itself, whenever its owner died. */
+static void table_lock(struct eng_store *store)
+{
+    enum eng_mutex_result result = eng_mutex_lock(&store->rt.head->table_lock);
+    GYRE_CHECK(result == ENG_MUTEX_OK || result == ENG_MUTEX_OWNER_DEAD);
+    if (result == ENG_MUTEX_OWNER_DEAD)
+        eng_mutex_consistent(&store->rt.head->table_lock);
+}
+
+static void table_unlock(struct eng_store *store)
+{
+    eng_mutex_unlock(&store->rt.head->table_lock);
+}
+
+static uint32_t pid_of(const struct eng_process *slot)
+{
+    return atomic_load_explicit(&slot->pid, memory_order_relaxed);
+}
+
+/* Extents that nobody writes any more: what was published in them is the directory's, the rest is
+ * found empty by the hand. */
+static void end_reservations(struct eng_stripe *stripe, uint32_t process)
+{
+    struct eng_stripe_rt *rt = stripe->rt;
+    eng_alloc_lock(stripe);
+    for (uint32_t i = rt->reservations_high; i-- > 0;)
+        if (i < rt->reservations_high && rt->reservations[i].start != rt->reservations[i].end &&
+            rt->reservations[i].process == process)
+            eng_log_end_locked(stripe, i);
+    eng_alloc_unlock(stripe);
+}
+
+/* Pins before reservations, the number last: who dies in here leaves the rest to the next. */
+static void take_back_locked(struct eng_store *store, uint32_t index)
+{
+    struct eng_process *slot = slot_at(store, index);
+    GYRE_STEP("process.take_back.begin");
+    (void)eng_pins_reclaim(store, index);
+    for (uint32_t i = 0; i < store->n_stripes; i++)
+        end_reservations(&store->stripes[i], index);
+    GYRE_STEP("process.take_back.done");
+    atomic_fetch_or_explicit(&slot->generation, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&slot->generation, 1, memory_order_relaxed);
+    atomic_store_explicit(&slot->pid, 0, memory_order_relaxed);
+}
+
+static uint64_t byte_of(uint32_t index)
+{
+    return ENG_LOCK_ALIVE + (uint64_t)index;
+}
+
+/* A byte that can be taken is nobody's; if its slot is in use, its process is dead. */
+gyre_err eng_process_join(struct eng_store *store)
+{
+    gyre_err err = GYRE_BUSY;
+    table_lock(store);
+    for (uint32_t i = 0; i < ENG_PROCESSES; i++) {
+        gyre_err taken = eng_filelock_try(store->lock->fd, byte_of(i), ENG_FILELOCK_EXCLUSIVE);
+        if (taken == GYRE_LOCKED)
+            continue;
+        err = taken;
+        if (err != GYRE_OK)
+            break;
+        struct eng_process *slot = slot_at(store, i);
+        if (pid_of(slot) != 0)
+            take_back_locked(store, i);
+        GYRE_STEP("process.join.taken");
+        atomic_store_explicit(&slot->pid, (uint32_t)getpid(), memory_order_relaxed);
+        atomic_fetch_or_explicit(&slot->generation, 1, memory_order_relaxed);
+        store->process = slot;
+        store->process_index = i;
+        store->joined = true;
+        break;
+    }
+    table_unlock(store);
+    return err;
+}
+
+void eng_process_leave(struct eng_store *store)
+{
+    if (!store->joined)
+        return;
+    table_lock(store);
+    take_back_locked(store, store->process_index);
+    table_unlock(store);
+    store->joined = false;
+}
+
+bool eng_processes_others(const struct eng_store *store, pid_t *pid_out)
+{
+    bool held = true;
+    pid_t pid = 0;
+    gyre_err err =
+        eng_filelock_probe_range(store->lock->fd, ENG_LOCK_ALIVE, ENG_PROCESSES, &held, &pid);
+    if (pid_out != NULL)
+        *pid_out = pid;
+    return err != GYRE_OK || held;
+}
+
+/* A lock of this process does not show in a probe, so its own slot is left out. */
+static bool is_dead(const struct eng_store *store, uint32_t index)
+{
+    bool held = true;
+    pid_t pid;
+    if (index == store->process_index || pid_of(slot_at(store, index)) == 0)
+        return false;
+    return eng_filelock_probe(store->lock->fd, byte_of(index), &held, &pid) == GYRE_OK && !held;
+}
+
+/* Looked at twice: between the first look and the lock somebody may have taken the slot back and a
+ * new process have got it. */
+uint32_t eng_processes_reap(struct eng_store *store)
+{
+    uint32_t count = 0;
+    if (store->lock == NULL || !store->joined)
+        return 0;
+    for (uint32_t i = 0; i < ENG_PROCESSES; i++) {
+        if (!is_dead(store, i))
+            continue;
+        table_lock(store);
+        if (is_dead(store, i)) {
+            take_back_locked(store, i);
+            count++;
+        }
+        table_unlock(store);
+    }
+    return count;
+}
+
+uint32_t eng_processes_count(const struct eng_store *store)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ENG_PROCESSES; i++)
+        count += pid_of(slot_at(store, i)) != 0;
+    return count;
+}
