@@ -93,6 +93,18 @@ enum gyre_open_mode {
                             while any process uses it */
 };
 
+/* What leaves when room is needed. All processes of a store share it; the last that said something
+ * counts. */
+enum gyre_retention {
+    GYRE_RETENTION_KEPT = 0,  /* as the other processes have it; AUTO if this is the first */
+    GYRE_RETENTION_AUTO,      /* what is asked for stays: FREQUENCY or RECENCY, as a running
+                                 comparison finds better */
+    GYRE_RETENTION_FIFO,      /* the oldest leaves, asked for or not */
+    GYRE_RETENTION_FREQUENCY, /* new objects have to be asked for again to stay for long: keeps scans
+                                 from displacing the rest */
+    GYRE_RETENTION_RECENCY,   /* new objects stay as long as old ones */
+};
+
 /* Fill with gyre_options_init, then change what you need. Geometry options matter only when a store
  * is created. */
 struct gyre_options {
@@ -106,6 +118,7 @@ struct gyre_options {
     uint32_t stripes;              /* 0: chosen from the size */
     uint32_t average_object_bytes; /* sizes the directory; 0: from the size, 4 to 16 KiB */
     uint32_t sync_interval_ms;     /* default 30000; 0: only on demand */
+    enum gyre_retention retention;
     uint32_t async_threads; /* for the _async calls, started by the first of them; default 2, at
                                most 64 */
     bool replace_lost; /* a missing data file is made anew and its objects become misses; default

@@ -58,7 +58,8 @@ struct srv_options {
     uint64_t body_timeout;
     uint64_t send_timeout;
     uint64_t drain_timeout;
-    uint64_t etag; /* enum srv_s3_etag */
+    uint64_t retention; /* of enum gyre_retention, AUTO being 0 */
+    uint64_t etag;      /* enum srv_s3_etag */
     char *region;
     bool anonymous;
     char *access_log;           /* NULL: none */
