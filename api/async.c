@@ -7,10 +7,13 @@
 #include "engine/base/check.h"
 
 #include "api/handle.h"
+#include "api/ring.h"
 #include "api/store.h"
 
 /* The thread of a pool that this is; NULL elsewhere. */
 static _Thread_local struct eng_thread *self;
+
+enum { SPANS_MAX = 16 };
 
 struct worker {
     struct api_pool *pool;
@@ -42,7 +45,11 @@ static void run_job(const struct api_job *job)
         }
         job->got(job->data, err, handle);
     } else {
-        job->populated(job->data, gyre_populate(job->handle, job->offset, job->len));
+        gyre_err err = gyre_populate(job->handle, job->offset, job->len);
+        /* Bodies are mostly read from front to back. */
+        if (err == GYRE_OK)
+            api_read_ahead(job->handle, job->offset + job->len, job->len);
+        job->populated(job->data, err);
     }
     api_leave(job->store, job->shard);
 }
@@ -102,6 +109,13 @@ static gyre_err start_locked(struct api_pool *pool)
     return err;
 }
 
+static void queue_locked(struct api_pool *pool, const struct api_job *job)
+{
+    pool->jobs[(pool->first + pool->n_jobs) % API_POOL_JOBS] = *job;
+    pool->n_jobs++;
+    eng_cond_signal(&pool->ready);
+}
+
 gyre_err api_pool_submit(struct api_pool *pool, const struct api_job *job)
 {
     gyre_err err = GYRE_OK;
@@ -109,15 +123,105 @@ gyre_err api_pool_submit(struct api_pool *pool, const struct api_job *job)
     GYRE_CHECK(!pool->stop);
     if (pool->n_threads == 0)
         err = start_locked(pool);
-    if (err == GYRE_OK && pool->n_jobs == API_POOL_JOBS)
+    if (err == GYRE_OK && pool->n_jobs + pool->n_reading == API_POOL_JOBS)
         err = GYRE_BUSY;
-    if (err == GYRE_OK) {
-        pool->jobs[(pool->first + pool->n_jobs) % API_POOL_JOBS] = *job;
-        pool->n_jobs++;
-        eng_cond_signal(&pool->ready);
-    }
+    if (err == GYRE_OK)
+        queue_locked(pool, job);
     eng_lock_release(&pool->lock);
     return err;
+}
+
+/* ---- Reading first ---- */
+
+/* A populate whose bytes are on their way. */
+struct reading {
+    struct api_pool *pool;
+    struct api_job job;
+};
+
+/* On the ring's thread: what is left is to map and to verify, which is the processor's work. */
+static void on_read(void *data)
+{
+    struct reading *reading = data;
+    struct api_pool *pool = reading->pool;
+    eng_lock_acquire(&pool->lock);
+    pool->n_reading--;
+    queue_locked(pool, &reading->job);
+    eng_lock_release(&pool->lock);
+    free(reading);
+}
+
+/* The ring, with a thread to go on and a place in the queue for one more job; NULL without. */
+static struct api_ring *reserve(struct api_pool *pool)
+{
+    struct api_ring *ring = NULL;
+    eng_lock_acquire(&pool->lock);
+    if (!pool->has_tried_ring)
+        pool->ring = api_ring_create();
+    pool->has_tried_ring = true;
+    bool has_room = pool->n_jobs + pool->n_reading < API_POOL_JOBS;
+    if (pool->ring != NULL && has_room && (pool->n_threads > 0 || start_locked(pool) == GYRE_OK)) {
+        ring = pool->ring;
+        pool->n_reading++;
+    }
+    eng_lock_release(&pool->lock);
+    return ring;
+}
+
+static void unreserve(struct api_pool *pool)
+{
+    eng_lock_acquire(&pool->lock);
+    pool->n_reading--;
+    eng_lock_release(&pool->lock);
+}
+
+static struct api_span span_of(const struct eng_ref *ref, uint64_t off, uint64_t len)
+{
+    return (struct api_span){ref->stripe->fd, ref->body_file_off + off, len};
+}
+
+/* Where the bytes of the job lie; 0 when that is nowhere, or in more pieces than there is room
+ * for. */
+static size_t spans_of(const struct api_job *job, struct api_span spans[SPANS_MAX])
+{
+    const struct gyre_handle *handle = job->handle;
+    uint64_t offset = job->offset, len = job->len;
+    size_t n = 0;
+    if (handle->head_only || offset > handle->info.length || len > handle->info.length - offset)
+        return 0;
+    if (handle->n_parts == 0) {
+        spans[0] = span_of(&handle->doc, offset, len);
+        return len > 0;
+    }
+    for (uint32_t i = api_part_at(handle, offset); len > 0; i++) {
+        const struct api_part *part = &handle->parts[i];
+        uint64_t off = offset - part->start, left = part->ref.doc->body_len - off;
+        if (n == SPANS_MAX)
+            return 0;
+        spans[n] = span_of(&part->ref, off, len < left ? len : left);
+        offset += spans[n].len;
+        len -= spans[n++].len;
+    }
+    return n;
+}
+
+/* Has the job's bytes read before it is done; false when it must be done as it is. */
+static bool read_first(struct api_pool *pool, const struct api_job *job)
+{
+    struct api_span spans[SPANS_MAX];
+    size_t n = spans_of(job, spans);
+    struct api_ring *ring = n == 0 ? NULL : reserve(pool);
+    if (ring == NULL)
+        return false;
+    struct reading *reading = malloc(sizeof *reading);
+    if (reading != NULL) {
+        *reading = (struct reading){pool, *job};
+        if (api_ring_read(ring, spans, n, on_read, reading))
+            return true;
+    }
+    free(reading);
+    unreserve(pool);
+    return false;
 }
 
 void api_pool_stop(struct api_pool *pool)
@@ -134,6 +238,9 @@ void api_pool_stop(struct api_pool *pool)
             eng_thread_join(&pool->threads[i]);
         }
     }
+    api_ring_destroy(pool->ring);
+    pool->ring = NULL;
+    pool->has_tried_ring = false;
     free(pool->threads);
     free(pool->jobs);
     pool->threads = NULL;
@@ -176,7 +283,8 @@ gyre_err gyre_populate_async(struct gyre_handle *handle, uint64_t offset, uint64
     gyre_err err = api_enter(store, &job.shard);
     if (err != GYRE_OK)
         return err;
-    err = api_pool_submit(&store->async, &job);
+    if (!read_first(&store->async, &job))
+        err = api_pool_submit(&store->async, &job);
     if (err != GYRE_OK)
         api_leave(store, job.shard);
     return err;

@@ -1,4 +1,5 @@
-/* A few threads that do for event loops what may block.
+/* A few threads that do for event loops what may block. Bytes to be populated are read first, by
+ * io_uring where there is one (ring.h), so that a slow disk keeps no thread.
  *
  * Owns:    its threads and queue, from the first job to api_pool_stop.
  * Threads: any may submit. Jobs are done on the pool's threads, oldest first.
@@ -34,6 +35,9 @@ struct api_pool {
     struct eng_cond ready;
     struct api_job *jobs; /* [w] circular, API_POOL_JOBS of them */
     uint32_t first, n_jobs;
+    uint32_t n_reading;    /* [w] jobs whose bytes are being read; they have a place in the queue */
+    struct api_ring *ring; /* [w] from the first populate on; NULL where the system has none */
+    bool has_tried_ring;   /* [w] */
     struct eng_thread *threads; /* [w] started by the first job */
     uint32_t n_threads, wanted;
     bool stop; /* [w] */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/base/check.h"
+#include "engine/inherit.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gyre_store *all_stores; /* keeps them reachable for leak checkers */
@@ -17,6 +18,22 @@ static struct gyre_store *free_stores;
 
 static _Atomic uint32_t next_shard;
 static _Thread_local uint32_t my_shard; /* plus one; 0: not chosen yet */
+
+void api_stores_lock(void)
+{
+    pthread_mutex_lock(&list_lock);
+}
+
+void api_stores_unlock(void)
+{
+    pthread_mutex_unlock(&list_lock);
+}
+
+void api_stores_each(void (*visit)(struct gyre_store *store))
+{
+    for (struct gyre_store *store = all_stores; store != NULL; store = store->next_all)
+        visit(store);
+}
 
 static uint32_t shard_of_thread(void)
 {
@@ -78,6 +95,18 @@ static void settle(struct gyre_store *store)
     }
 }
 
+/* A store that is closing, or one of the parent's in a forked child. */
+static gyre_err refuse_or_join(struct gyre_store *store, uint32_t shard, uint32_t *shard_out)
+{
+    if (atomic_load_explicit(&store->forked, memory_order_acquire) == 0) {
+        api_leave(store, shard);
+        return GYRE_CLOSED;
+    }
+    atomic_fetch_sub_explicit(&store->shards[shard].word, API_ONE_CALL, memory_order_seq_cst);
+    gyre_err err = api_store_join(store);
+    return err == GYRE_OK ? api_enter(store, shard_out) : err;
+}
+
 /* Pairs: the count is raised before `closing` is read (A), and the closer sets `closing` before it
  * adds the counts up (B). So either this call sees the store closing, or the closer sees the call.
  */
@@ -89,10 +118,8 @@ gyre_err api_enter(struct gyre_store *store, uint32_t *shard_out)
     uint32_t shard = shard_of_thread();
     atomic_fetch_add_explicit(&store->shards[shard].word, API_ONE_CALL,
                               memory_order_seq_cst); /* A */
-    if (unlikely(atomic_load_explicit(&store->closing, memory_order_seq_cst) != 0)) {
-        api_leave(store, shard);
-        return GYRE_CLOSED;
-    }
+    if (unlikely(atomic_load_explicit(&store->closing, memory_order_seq_cst) != 0))
+        return refuse_or_join(store, shard, shard_out);
     *shard_out = shard;
     return GYRE_OK;
 }
@@ -161,13 +188,30 @@ void api_store_opened(struct gyre_store *store, struct eng_store *engine, uint32
     store->engine = engine;
     store->state = API_OPEN;
     store->closer_waits = false;
+    store->life = api_next_life();
     api_pool_start(&store->async, async_threads);
     eng_lock_release(&store->lock);
     atomic_store_explicit(&store->closing, 0, memory_order_seq_cst);
 }
 
+/* In a child that never used it: the mappings go, and nothing else is touched. */
+static gyre_err close_forked(struct gyre_store *store)
+{
+    struct eng_store *engine = store->engine;
+    eng_lock_acquire(&store->lock);
+    store->state = API_FREE;
+    store->engine = NULL;
+    atomic_store_explicit(&store->forked, 0, memory_order_release);
+    eng_lock_release(&store->lock);
+    eng_store_forget(engine);
+    api_store_untake(store);
+    return GYRE_OK;
+}
+
 gyre_err api_store_close(struct gyre_store *store, uint64_t deadline_ns)
 {
+    if (atomic_load_explicit(&store->forked, memory_order_acquire) != 0)
+        return close_forked(store);
     eng_lock_acquire(&store->lock);
     if (store->state != API_OPEN) {
         eng_lock_release(&store->lock);

@@ -10,6 +10,18 @@
  * Threads: a gyre_store may be used by any number of threads; a gyre_handle or gyre_put belongs to
  *          one thread at a time.
  *
+ * Processes: any number (256 at most) may open the same store, each by itself, and all read and
+ *          write all of it. One that dies, at whatever point, costs the others nothing but a
+ * moment.
+ *
+ * Fork:    a child may use the gyre_store its parent opened, and any thread of the parent may fork.
+ *          The first call in the child makes it a process of its own, waiting up to ten seconds for
+ *          others that open or close the store (LOCKED); CLOSED if by then all had closed it. What
+ *          the parent had open is dead in the child: gyre_release and gyre_put_abort free memory
+ *          and nothing else, gyre_handle_info and _meta still answer, all other calls answer STATE.
+ *          gyre_close in a child that made no call takes no lock and leaves the parent's store as
+ *          it is. vfork and clone are not supported, nor forking inside a callback.
+ *
  * Blocks:  each function says so. "Never" includes page faults on cold data.
  *
  * Errors:  every fallible call returns a gyre_err that must be looked at; out parameters are
@@ -245,8 +257,9 @@ GYRE_API bool gyre_faulted(const struct gyre_handle *handle, uint64_t offset, ui
 GYRE_MUST_USE GYRE_API gyre_err gyre_populate(struct gyre_handle *handle, uint64_t offset,
                                               uint64_t len);
 
-/* As gyre_populate, off the calling thread; the handle must stay open and unused until `done`.
- * BUSY, CLOSED, NO_MEMORY: `done` is not called. */
+/* As gyre_populate, off the calling thread, and what follows is read ahead as far again; the disk
+ * keeps no thread waiting where the system has io_uring. The handle must stay open and unused until
+ * `done`. BUSY, CLOSED, NO_MEMORY: `done` is not called. */
 GYRE_MUST_USE GYRE_API gyre_err gyre_populate_async(struct gyre_handle *handle, uint64_t offset,
                                                     uint64_t len,
                                                     void (*done)(void *data, gyre_err err),

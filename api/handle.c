@@ -177,6 +177,7 @@ gyre_err api_handle_open(struct gyre_store *store, const struct gyre_key *key, u
     if (unlikely(handle == NULL))
         return GYRE_NO_MEMORY;
     handle->store = store;
+    handle->life = store->life;
     gyre_err err = find_whole(handle, key, now, flags);
     if (err != GYRE_OK) {
         api_handle_give(handle);
@@ -202,6 +203,13 @@ void api_handle_close(struct gyre_handle *handle)
     if (handle->n_parts > 1)
         free(handle->parts);
     eng_ref_release(&handle->doc);
+    api_handle_give(handle);
+}
+
+void api_handle_forget(struct gyre_handle *handle)
+{
+    if (handle->n_parts > 1)
+        free(handle->parts);
     api_handle_give(handle);
 }
 
@@ -237,6 +245,10 @@ void gyre_release(struct gyre_handle *handle)
     GYRE_CHECK(handle->magic == API_HANDLE_LIVE);
     struct gyre_store *store = handle->store;
     uint32_t shard = handle->shard;
+    if (unlikely(api_is_inherited(store, handle->life))) {
+        api_handle_forget(handle);
+        return;
+    }
     api_handle_close(handle);
     api_unclaim(store, shard);
 }

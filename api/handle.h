@@ -35,6 +35,7 @@ struct api_part {
 struct gyre_handle {
     uint32_t magic;
     uint32_t shard; /* where its claim is counted */
+    uint32_t life;  /* of the store, when it was got */
     struct gyre_store *store;
     struct gyre_info info;
     struct eng_ref doc;
@@ -59,6 +60,8 @@ void api_handle_give(struct gyre_handle *handle);
 GYRE_MUST_USE gyre_err api_handle_open(struct gyre_store *store, const struct gyre_key *key,
                                        uint32_t now, unsigned flags,
                                        struct gyre_handle **handle_out);
+/* Gives up the memory of one whose pins are its parent process's. */
+void api_handle_forget(struct gyre_handle *handle);
 /* Gives up pins and memory, not the claim. */
 void api_handle_close(struct gyre_handle *handle);
 
@@ -83,5 +86,7 @@ GYRE_MUST_USE gyre_err api_copy_chunks(struct gyre_handle *handle, struct api_pa
                                        uint64_t first, uint64_t end, void *buffer, uint64_t upto);
 /* Verifies every part not verified yet. DAMAGED, IO. */
 GYRE_MUST_USE gyre_err api_handle_verify(struct gyre_handle *handle);
+/* Has the system begin to read bytes from `offset` on, as far as there are any. */
+void api_read_ahead(const struct gyre_handle *handle, uint64_t offset, uint64_t len);
 /* Index of the part that holds `offset`, which lies inside the object. */
 uint32_t api_part_at(const struct gyre_handle *handle, uint64_t offset);

@@ -9,6 +9,8 @@
 #include "engine/base/io.h"
 #include "engine/fault.h"
 
+#include "api/store.h"
+
 /* Where the bytes from an offset on are: contiguous, proved, and all in one document. */
 struct span {
     const struct eng_ref *ref;
@@ -74,7 +76,7 @@ gyre_err gyre_handle_piece(const struct gyre_handle *handle, uint64_t offset,
     if (handle == NULL)
         return GYRE_INVALID;
     GYRE_CHECK(handle->magic == API_HANDLE_LIVE);
-    if (handle->head_only)
+    if (handle->head_only || api_is_inherited(handle->store, handle->life))
         return GYRE_STATE;
     if (offset >= handle->info.length)
         return GYRE_RANGE;
@@ -184,7 +186,7 @@ gyre_err gyre_copy(struct gyre_handle *handle, uint64_t offset, void *buffer, si
     if (handle == NULL || (buffer == NULL && len > 0) || (flags & ~(unsigned)GYRE_GET_NOWAIT) != 0)
         return GYRE_INVALID;
     GYRE_CHECK(handle->magic == API_HANDLE_LIVE);
-    if (handle->head_only)
+    if (handle->head_only || api_is_inherited(handle->store, handle->life))
         return GYRE_STATE;
     if (offset > handle->info.length)
         return GYRE_RANGE;

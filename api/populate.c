@@ -175,7 +175,7 @@ gyre_err api_handle_verify(struct gyre_handle *handle)
 static gyre_err check_span(const struct gyre_handle *handle, uint64_t offset, uint64_t len)
 {
     GYRE_CHECK(handle->magic == API_HANDLE_LIVE);
-    if (handle->head_only)
+    if (handle->head_only || api_is_inherited(handle->store, handle->life))
         return GYRE_STATE;
     if (offset > handle->info.length || len > handle->info.length - offset)
         return GYRE_RANGE;
@@ -192,6 +192,26 @@ gyre_err gyre_populate(struct gyre_handle *handle, uint64_t offset, uint64_t len
     if (handle->n_parts == 0)
         return dropped_if_damaged(handle, eng_populate(&handle->doc, offset, len));
     return dropped_if_damaged(handle, populate_span(handle, offset, offset + len, false));
+}
+
+void api_read_ahead(const struct gyre_handle *handle, uint64_t offset, uint64_t len)
+{
+    if (handle->head_only || offset >= handle->info.length)
+        return;
+    if (len > handle->info.length - offset)
+        len = handle->info.length - offset;
+    if (handle->n_parts == 0) {
+        eng_read_ahead(&handle->doc, offset, len);
+        return;
+    }
+    for (uint32_t i = api_part_at(handle, offset); len > 0; i++) {
+        const struct api_part *part = &handle->parts[i];
+        uint64_t off = offset - part->start, left = part->ref.doc->body_len - off;
+        uint64_t n = len < left ? len : left;
+        eng_read_ahead(&part->ref, off, n);
+        offset += n;
+        len -= n;
+    }
 }
 
 bool gyre_resident(const struct gyre_handle *handle, uint64_t offset, uint64_t len)

@@ -205,7 +205,7 @@ gyre_err gyre_put_set_meta(struct gyre_put *put, const void *meta, size_t meta_l
     if (put == NULL || (meta == NULL && meta_len > 0))
         return GYRE_INVALID;
     GYRE_CHECK(put->magic == API_PUT_LIVE);
-    if (put->failed != GYRE_OK)
+    if (put->failed != GYRE_OK || api_is_inherited(put->store, put->life))
         return GYRE_STATE;
     if (meta_len > GYRE_META_MAX)
         return GYRE_META_TOO_LARGE;
@@ -222,7 +222,9 @@ static gyre_err enter_put(const struct gyre_put *put, uint32_t *shard_out)
 {
     GYRE_CHECK(put->magic == API_PUT_LIVE);
     *shard_out = 0;
-    return put->failed != GYRE_OK ? GYRE_STATE : api_enter(put->store, shard_out);
+    if (put->failed != GYRE_OK || api_is_inherited(put->store, put->life))
+        return GYRE_STATE;
+    return api_enter(put->store, shard_out);
 }
 
 /* Ends it; a failure sticks. */
@@ -282,9 +284,11 @@ static void destroy_put(struct gyre_put *put)
 {
     struct gyre_store *store = put->store;
     uint32_t shard = put->shard;
+    bool inherited = api_is_inherited(store, put->life);
     api_put_fini(put);
     free(put);
-    api_unclaim(store, shard);
+    if (!inherited)
+        api_unclaim(store, shard);
 }
 
 gyre_err gyre_put_commit(struct gyre_put **put, uint64_t *serial_out)
@@ -299,6 +303,8 @@ gyre_err gyre_put_commit(struct gyre_put **put, uint64_t *serial_out)
     GYRE_CHECK(ended->magic == API_PUT_LIVE);
     gyre_err err = ended->failed;
     uint32_t shard;
+    if (err == GYRE_OK && api_is_inherited(ended->store, ended->life))
+        err = GYRE_STATE;
     if (err == GYRE_OK)
         err = api_enter(ended->store, &shard);
     if (err == GYRE_OK) {

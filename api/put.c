@@ -63,6 +63,7 @@ gyre_err api_put_init(struct gyre_put *put, struct gyre_store *store, const stru
         return GYRE_INVALID;
     *put = (struct gyre_put){
         .magic = API_PUT_LIVE,
+        .life = store->life,
         .store = store,
         .key = *key,
         .condition = (enum eng_condition)options->condition,
@@ -96,8 +97,13 @@ gyre_err api_put_init(struct gyre_put *put, struct gyre_store *store, const stru
 void api_put_fini(struct gyre_put *put)
 {
     put->magic = API_PUT_DEAD;
-    for (size_t i = 0; i < put->n_parts + put->part_open; i++)
-        eng_part_abort(&put->parts[i]);
+    bool inherited = api_is_inherited(put->store, put->life);
+    for (size_t i = 0; i < put->n_parts + put->part_open; i++) {
+        if (inherited)
+            eng_part_forget(&put->parts[i]);
+        else
+            eng_part_abort(&put->parts[i]);
+    }
     free(put->parts);
     free(put->meta_owned);
     free(put->labels_owned);

@@ -23,6 +23,7 @@
 struct gyre_put {
     uint32_t magic;
     uint32_t shard;
+    uint32_t life; /* of the store, when it was begun */
     struct gyre_store *store;
     struct gyre_key key;
     struct eng_spec spec; /* spec.key is &key */

@@ -98,3 +98,13 @@ void api_stage_fini(struct api_stage *stage)
         free(stage->bytes);
     *stage = (struct api_stage){0};
 }
+
+void api_stage_lock(void)
+{
+    pthread_mutex_lock(&big_lock);
+}
+
+void api_stage_unlock(void)
+{
+    pthread_mutex_unlock(&big_lock);
+}

@@ -30,3 +30,7 @@ GYRE_MUST_USE gyre_err api_stage_grow(struct api_stage *stage, size_t want);
 /* Drops the first `len` bytes. */
 void api_stage_consume(struct api_stage *stage, size_t len);
 void api_stage_fini(struct api_stage *stage);
+
+/* The list of big buffers, kept whole over a fork. */
+void api_stage_lock(void);
+void api_stage_unlock(void);

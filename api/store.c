@@ -102,6 +102,7 @@ gyre_err gyre_open(const struct gyre_options *options, struct gyre_store **store
     }
 
     gyre_err err = GYRE_NO_MEMORY;
+    api_fork_register();
     struct gyre_store *store = api_store_take();
     struct eng_dir *dirs = calloc(options->n_dirs, sizeof *dirs);
     struct eng_store *engine = NULL;

@@ -38,6 +38,9 @@ struct gyre_store {
     _Atomic uint32_t closing;                  /* [a] 1: calls are refused */
     struct eng_store *engine;                  /* [c] from OPEN to FREE */
     uint64_t capacity_bytes, object_max_bytes; /* [c] */
+    uint32_t life; /* [c] from OPEN to FREE in one process: another one in each child of fork */
+    _Atomic uint32_t forked; /* [a] 1: opened by a parent; the first call joins as a process of its
+                                own */
     struct eng_lock lock;
     struct eng_cond settled; /* something has left since CLOSING */
     enum api_state state;    /* [w] */
@@ -67,6 +70,24 @@ void api_store_untake(struct gyre_store *store);
 void api_store_opened(struct gyre_store *store, struct eng_store *engine, uint32_t async_threads);
 /* OPEN -> ... as far as it gets by `deadline_ns`. Results as gyre_close. */
 GYRE_MUST_USE gyre_err api_store_close(struct gyre_store *store, uint64_t deadline_ns);
+
+/* Whether a handle or put was made in the process this one was forked from: then its pins and
+ * extents are not ours. */
+static inline bool api_is_inherited(const struct gyre_store *store, uint32_t life)
+{
+    return store->life != life;
+}
+
+/* Beginning and ending of what a forked child makes of its parent's stores; fork.c. */
+void api_fork_register(void);
+uint32_t api_next_life(void);
+/* First call in a child: OK, the store is this process's too; CLOSED: it ended before; BUSY, IO,
+ * NO_MEMORY, LOCKED. */
+GYRE_MUST_USE gyre_err api_store_join(struct gyre_store *store);
+/* Visits every store structure there is; the caller is the only thread, or holds the list. */
+void api_stores_each(void (*visit)(struct gyre_store *store));
+void api_stores_lock(void);
+void api_stores_unlock(void);
 
 /* Whether a key can be in the meta pool at all: most stores never use it, and then a miss is one
  * look-up. Why a stale answer is safe: the flag is raised before the first such put is begun and

@@ -208,6 +208,33 @@ void eng_lockfile_release(struct eng_lockfile *lock)
     pthread_mutex_unlock(&table_lock);
 }
 
+/* ---- Fork ---- */
+
+void eng_lockfile_fork_begin(void)
+{
+    pthread_mutex_lock(&table_lock);
+}
+
+void eng_lockfile_fork_end(void)
+{
+    pthread_mutex_unlock(&table_lock);
+}
+
+gyre_err eng_lockfile_inherit(struct eng_lockfile *lock)
+{
+    pthread_mutex_lock(&table_lock);
+    gyre_err err = enter_table(lock->dev, lock->ino);
+    pthread_mutex_unlock(&table_lock);
+    return err;
+}
+
+void eng_lockfile_drop(struct eng_lockfile *lock)
+{
+    eng_close(&lock->fd);
+    free(lock->path);
+    lock->path = NULL;
+}
+
 /* ---- The note ---- */
 
 bool eng_lockfile_read(const struct eng_lockfile *lock, struct eng_lock_note *note_out)

@@ -47,6 +47,14 @@ GYRE_MUST_USE bool eng_lockfile_again(const struct eng_lockfile *lock, uint32_t 
 /* Lets go of everything; an empty one is allowed. */
 void eng_lockfile_release(struct eng_lockfile *lock);
 
+/* The table of this process's open stores, kept whole over a fork; and, in the child, the place of
+ * a store that its parent had opened. NO_MEMORY. */
+void eng_lockfile_fork_begin(void);
+void eng_lockfile_fork_end(void);
+GYRE_MUST_USE gyre_err eng_lockfile_inherit(struct eng_lockfile *lock);
+/* Closes the descriptor of a store that is its parent's alone. */
+void eng_lockfile_drop(struct eng_lockfile *lock);
+
 /* What an opener writes down for the next. */
 struct eng_lock_note {
     char boot_id[40];

@@ -235,3 +235,9 @@ void eng_part_abort(struct eng_part *part)
     free(part->pages);
     *part = (struct eng_part){0};
 }
+
+void eng_part_forget(struct eng_part *part)
+{
+    free(part->pages);
+    *part = (struct eng_part){0};
+}

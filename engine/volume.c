@@ -290,7 +290,7 @@ static void describe_stripe(struct eng_store *store, uint32_t index)
 
 /* A look-up must not wait for the disk, so the directories come in now and stay if the system lets
  * them. */
-static bool keep_directories(const struct eng_store *store)
+void eng_volume_keep(struct eng_store *store)
 {
     bool locked = true;
 
@@ -300,7 +300,7 @@ static bool keep_directories(const struct eng_store *store)
         if (madvise(base, len, MADV_WILLNEED) != 0 || mlock(base, len) != 0)
             locked = false;
     }
-    return locked;
+    store->directory_locked = locked;
 }
 
 gyre_err eng_volume_open(struct eng_store *store, const struct eng_home *home)
@@ -320,7 +320,7 @@ gyre_err eng_volume_open(struct eng_store *store, const struct eng_home *home)
         TRY(open_data_file(store, home, i));
     for (uint32_t i = 0; i < store->n_stripes; i++)
         TRY(map_data(store, home->open, i));
-    store->directory_locked = keep_directories(store);
+    eng_volume_keep(store);
 out:
     if (err != GYRE_OK)
         eng_volume_close(store);

@@ -28,6 +28,8 @@ void eng_volume_unmake(struct eng_home *home);
 GYRE_MUST_USE gyre_err eng_volume_open(struct eng_store *store, const struct eng_home *home);
 /* Writes a superblock copy that was found damaged anew. IO; not explained. */
 GYRE_MUST_USE gyre_err eng_superblock_heal(struct eng_store *store);
+/* Keeps the directories in memory, if the system lets it. */
+void eng_volume_keep(struct eng_store *store);
 /* Undoes it, also half of it. */
 void eng_volume_close(struct eng_store *store);
 

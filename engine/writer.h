@@ -76,6 +76,8 @@ GYRE_MUST_USE gyre_err eng_part_write(struct eng_part *part, const void *bytes, 
 GYRE_MUST_USE gyre_err eng_part_finish(struct eng_part *part, const struct eng_spec *object);
 /* Gives the extent back; an empty part is allowed, and left. */
 void eng_part_abort(struct eng_part *part);
+/* Frees the memory of a part whose extent is a parent process's. */
+void eng_part_forget(struct eng_part *part);
 
 /* Everything one object's publication needs. */
 struct eng_commit {

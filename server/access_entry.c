@@ -134,6 +134,8 @@ static void put_query(struct line *line, const char *query, size_t len)
 /* A target or URL; userinfo of the latter is nobody's business either. */
 static void put_url(struct line *line, struct srv_access_bytes url)
 {
+    if (url.len == 0)
+        return;
     const char *mark = memchr(url.base, '?', url.len);
     size_t len = mark != NULL ? (size_t)(mark - url.base) : url.len;
     const char *scheme = memmem(url.base, len, "://", 3);

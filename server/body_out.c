@@ -26,9 +26,11 @@ static void on_stall(h2o_timeout_entry_t *entry)
 {
     struct srv_exchange *ex = H2O_STRUCT_FROM_MEMBER(struct srv_exchange, timer, entry);
     uint64_t acked = acked_bytes(ex->conn);
+    bool is_blocked = ex->req != NULL && srv_gate_h2_is_blocked(ex);
     /* A slow client may take minutes over the megabytes that are queued for it. Only one that takes
-     * nothing is cut off. */
-    if (acked != ex->acked) {
+     * nothing is cut off; over HTTP/2 also one that acknowledges other things and gives this
+     * response no room. */
+    if (acked != ex->acked && !is_blocked) {
         ex->acked = acked;
         h2o_timeout_link(ex->loop->ctx.loop, &ex->loop->timeouts[SRV_TIMEOUT_SEND], &ex->timer);
         return;

@@ -68,6 +68,7 @@ void srv_server_front_config(const struct srv_server *server, const struct srv_o
     config->max_connections_per_address = (unsigned)options->address_connections;
     config->buffer_budget_bytes = options->buffer_budget;
     config->buffer_share_bytes = options->address_buffers;
+    config->handshake_timeout_ms = options->handshake_timeout;
     config->head_timeout_ms = options->head_timeout;
     config->idle_timeout_ms = options->idle_timeout;
     config->body_timeout_ms = options->body_timeout;
@@ -188,8 +189,8 @@ static bool s3_create(struct srv_server *server)
         .region = options->region,
         .access = &options->access,
         .etag = (enum srv_s3_etag)options->etag,
-        .bucket_etags = options->buckets,
-        .n_bucket_etags = options->n_buckets,
+        .bucket_rules = options->buckets,
+        .n_bucket_rules = options->n_buckets,
     };
     gyre_err err = srv_s3_create(&config, &server->s3);
     if (err != GYRE_OK)

@@ -21,6 +21,7 @@
 
 #include "server/outcome.h"
 
+struct srv_conn;     /* front's own */
 struct srv_buf;      /* server/buf.h: a pooled receive buffer */
 struct srv_exchange; /* front's own */
 struct srv_loop;     /* server/loop.h: one event loop and its thread */
@@ -118,14 +119,18 @@ struct srv_loop *srv_exchange_loop(const struct srv_exchange *ex);
  * whatever reason; `ex` must not be touched from then on. Jobs still out keep the context alive:
  * the handler frees it after `gone` and the last job's `done`. */
 void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *ctx));
+/* Begins work that may go on after the exchange has ended; NULL when so much is under way for its
+ * connection that the answer is 503. srv_work_end, on the same loop, takes what this returns. */
+struct srv_conn *srv_work_begin(struct srv_exchange *ex);
+void srv_work_end(struct srv_conn *work);
 void *srv_exchange_context(const struct srv_exchange *ex);
 
 /* Notes, for metrics and access log, which of its role's operations the request is, and a result
  * that does not follow from the status. */
 void srv_exchange_note(struct srv_exchange *ex, unsigned operation);
 void srv_exchange_note_result(struct srv_exchange *ex, enum srv_result result);
-/* Notes who asks, for the access log. The text must outlive the exchange. */
-void srv_exchange_note_user(struct srv_exchange *ex, const char *user);
+/* Notes who asks, for the access log. Copied. */
+void srv_exchange_note_user(struct srv_exchange *ex, struct srv_str user);
 
 /* The value of the first field called `name` (lower-case), or NULL. `count_out`, if not NULL, gets
  * how many there are. */

@@ -55,6 +55,7 @@ struct srv_exchange {
     enum srv_out1 out1;        /* HTTP/1 */
     uint64_t out_left;         /* bytes the source still owes */
     h2o_timeout_entry_t timer; /* send stall; abort */
+    uint64_t sent_seen;        /* HTTP/2: body bytes sent, when the stall timer was set */
     uint64_t acked;            /* of the TCP connection, when the stall timer was set */
     uint64_t begun_ns;         /* monotonic */
     uint64_t first_ns;         /* when the response began, if the access log is on; else 0 */

@@ -15,8 +15,10 @@
 #include "server/buf.h"
 #include "server/check.h"
 #include "server/clients.h"
+#include "server/h2_probe.h"
 #include "server/latency.h"
 #include "server/listener.h"
+#include "server/log.h"
 
 enum { FILES_LEAST = 16 };
 
@@ -85,6 +87,12 @@ static bool create_loops(struct srv_front *front, char *error, size_t size)
     }
     srv_buf_pool_limit_share(front->env.bufs, share_bytes(&front->config));
     front->env.n_loops = front->n_loops;
+    front->env.is_h2_buffered = !srv_h2_probe(front->config.h2_probe_fails);
+    if (front->env.is_h2_buffered)
+        srv_log(SRV_LOG_WARN,
+                "this libh2o is not the one the HTTP/2 gate was built for: bodies sent over HTTP/2 "
+                "are kept in memory until they are complete, and may have %u MiB at most",
+                SRV_FRONT_H2_BUFFERED >> 20);
     front->env.access_log = front->config.access_log;
     srv_loop_env_init_h2o(&front->env, &front->config);
     for (unsigned i = 0; i < front->n_loops; i++) {

@@ -32,6 +32,9 @@ struct srv_latency_total;
 /* HTTP/2 body bytes that one connection may have sent and no handler has taken yet. */
 #define SRV_FRONT_H2_WINDOW (4u << 20)
 
+/* Longest body over HTTP/2 where bodies cannot be streamed. */
+#define SRV_FRONT_H2_BUFFERED (64u << 20)
+
 /* An address to listen on, and who answers there. */
 struct srv_listener_config {
     const char *address; /* numeric IPv4 or IPv6 */
@@ -67,6 +70,7 @@ struct srv_front_config {
     uint64_t send_timeout_ms;
     uint64_t drain_timeout_ms;         /* requests that are still running after the first signal */
     struct srv_access_log *access_log; /* lent; NULL: none */
+    bool h2_probe_fails;               /* for tests: the HTTP/2 gate cannot be put in place */
     struct srv_inherited *inherited;   /* sockets to use where an address is theirs; NULL: none */
 };
 

@@ -190,6 +190,25 @@ void srv_gate_h2_start(struct srv_conn *conn)
     srv_conn_unref(conn);
 }
 
+void srv_gate_h2_start_buffered(struct srv_conn *conn)
+{
+    h2o_socket_t *sock = conn->sock;
+    struct timeval now = *h2o_get_timestamp(&conn->loop->ctx, NULL, NULL);
+    size_t n = conn->rest_len;
+    /* What was received here so far is libh2o's to read, and all that comes. */
+    h2o_socket_dont_read(sock, 0);
+    h2o_iovec_t to = h2o_buffer_reserve(&sock->input, n);
+    memcpy(to.base, conn->rest, n);
+    sock->input->size += n;
+    conn->rest_len = 0;
+    srv_conn_settle(conn);
+    srv_conn_ref(conn);
+    h2o_http2_accept(&conn->loop->accept, sock, now);
+    if (n > 0 && conn->sock != NULL)
+        sock->_cb.read(sock, NULL);
+    srv_conn_unref(conn);
+}
+
 void srv_gate_h2_free(struct srv_conn *conn)
 {
     while (conn->h2->bodies != NULL)

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct srv_conn;
@@ -13,6 +14,9 @@ struct srv_exchange;
 /* Speaks HTTP/1 or HTTP/2 on a fresh connection whose first bytes are the rest. */
 void srv_gate_h1_start(struct srv_conn *conn);
 void srv_gate_h2_start(struct srv_conn *conn);
+/* The same where the filter cannot be put in place (h2_probe.h): libh2o reads by itself, and keeps
+ * bodies up to SRV_FRONT_H2_BUFFERED until they are complete. */
+void srv_gate_h2_start_buffered(struct srv_conn *conn);
 /* Closes the connection if it has no request, soon if it has begun with one. */
 void srv_gate_h1_drain(struct srv_conn *conn);
 /* Closes the connection and ends its exchange; no handler may be on the stack. */
@@ -31,5 +35,8 @@ void srv_gate_h2_stop(struct srv_exchange *ex);
 /* Bytes of a response are about to be sent: the client may answer with as many updates of its
  * window as they ask for. */
 void srv_gate_h2_sending(struct srv_conn *conn, size_t n_bytes);
+/* Whether the exchange's response has stood still since it was last asked, for want of room that
+ * only the client can give. */
+bool srv_gate_h2_is_blocked(struct srv_exchange *ex);
 /* To be called after libh2o has been given something to write. */
 void srv_gate_h2_check(struct srv_conn *conn);

@@ -9,7 +9,8 @@
 #include "server/exchange_run.h"
 #include "server/gates.h"
 
-enum { ID_DIGITS = 16 };
+/* Of one connection. Streams are at most 100; the rest may be work for some that are gone. */
+enum { ID_DIGITS = 16, WORKING_MAX = 128 };
 
 /* ---- The end of an exchange ---- */
 
@@ -141,6 +142,14 @@ static void take_h2(struct srv_exchange *ex)
                      decimal(&req->pool, request->content_length));
 }
 
+/* Fields that are about an HTTP/1 connection and make an HTTP/2 request malformed (RFC
+ * 9113, 8.2.2); libh2o knows the others. */
+static bool is_of_connection(struct srv_str name)
+{
+    return h2o_memis(name.base, name.len, H2O_STRLIT("keep-alive")) ||
+           h2o_memis(name.base, name.len, H2O_STRLIT("proxy-connection"));
+}
+
 /* The status that an HTTP/2 head is answered with before any handler sees it; 0 if it is fine. What
  * libh2o checks itself (order and case of names, connection fields, control characters in values)
  * is not repeated. */
@@ -158,9 +167,15 @@ static int check_h2(const struct srv_request *request)
         return 400;
     if (request->authority.len > 0 && !srv_authority_valid(request->authority))
         return 400;
-    for (size_t i = 0; i < request->n_fields; i++)
-        if (request->fields[i].name.len == 0)
+    size_t bytes = request->path.len + request->query.len + request->authority.len;
+    for (size_t i = 0; i < request->n_fields; i++) {
+        const struct srv_field *field = &request->fields[i];
+        bytes += field->name.len + field->value.len;
+        if (field->name.len == 0 || is_of_connection(field->name))
             return 400;
+    }
+    if (bytes > SRV_HEAD1_BYTES_MAX)
+        return 431;
     return h2o_memis(request->method_name.base, request->method_name.len, H2O_STRLIT("CONNECT"))
                ? 501
                : 0;
@@ -266,6 +281,26 @@ const struct srv_request *srv_exchange_request(const struct srv_exchange *ex)
 struct srv_loop *srv_exchange_loop(const struct srv_exchange *ex)
 {
     return ex->loop;
+}
+
+struct srv_conn *srv_work_begin(struct srv_exchange *ex)
+{
+    struct srv_conn *conn = ex->conn;
+    if (conn->n_working == WORKING_MAX) {
+        SRV_COUNT(conn->loop, work_refused, 1);
+        return NULL;
+    }
+    conn->n_working++;
+    srv_conn_ref(conn);
+    return conn;
+}
+
+void srv_work_end(struct srv_conn *work)
+{
+    if (work == NULL)
+        return;
+    work->n_working--;
+    srv_conn_unref(work);
 }
 
 void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *ctx))

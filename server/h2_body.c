@@ -198,8 +198,37 @@ struct srv_h2_body *srv_h2_body_create(struct srv_conn *conn, uint32_t stream)
     return body;
 }
 
+/* Hands over the next of a body that libh2o has kept as a whole. */
+static void want_entity(struct srv_exchange *ex)
+{
+    struct srv_body_in *in = &ex->in;
+    const h2o_iovec_t *entity = &ex->req->entity;
+    while (in->on_body != NULL && !in->is_pumping) {
+        if (in->left > 0) {
+            in->buf = srv_buf_acquire_for(ex->loop->env->bufs, srv_conn_share(ex->conn), in->left);
+            if (in->buf == NULL) {
+                SRV_COUNT(ex->loop, bodies_overload, 1);
+                srv_conn_count_share(ex->conn);
+                srv_body_in_deliver(ex, SRV_BODY_OVERLOAD);
+                return;
+            }
+            size_t n = in->left < in->buf->capacity ? (size_t)in->left : in->buf->capacity;
+            memcpy(in->buf->base, entity->base + (entity->len - in->left), n);
+            in->buf->len = n;
+            in->left -= n;
+        }
+        in->is_pumping = true;
+        srv_body_in_deliver(ex, in->left > 0 ? SRV_BODY_DATA : SRV_BODY_END);
+        in->is_pumping = false;
+    }
+}
+
 void srv_gate_h2_want(struct srv_exchange *ex)
 {
+    if (ex->conn->h2 == NULL) {
+        want_entity(ex);
+        return;
+    }
     struct srv_h2_body *body = ex->in.h2;
     if (body == NULL) {
         srv_body_in_deliver(ex, SRV_BODY_END);

@@ -45,7 +45,7 @@ void srv_h2_head_set(struct srv_exchange *ex, const struct srv_response *respons
         const struct srv_field *field = &response->fields[i];
         char *value = to + field->name.len;
         names[i] = h2o_iovec_init(to, field->name.len);
-        memcpy(to, field->name.base, field->name.len);
+        srv_lower(to, field->name.base, field->name.len); /* as HTTP/2 wants them */
         memcpy(value, field->value.base, field->value.len);
         to = value + field->value.len;
         req->res.headers.entries[i] =
@@ -81,14 +81,6 @@ static uint8_t *put_string(uint8_t *at, const char *bytes, size_t len)
     return at + len;
 }
 
-/* Names are lower-case in HTTP/2. */
-static uint8_t *put_name(uint8_t *at, const h2o_iovec_t *name)
-{
-    at = put_integer(at, 0, 0x7f, name->len);
-    srv_lower((char *)at, name->base, name->len);
-    return at + name->len;
-}
-
 static uint8_t *put_entry(uint8_t *at, unsigned entry, const char *value, size_t len)
 {
     return put_string(put_integer(at, LITERAL, 0x0f, entry), value, len);
@@ -122,7 +114,7 @@ static uint8_t *put_fields(uint8_t *at, const h2o_res_t *res)
     for (size_t i = 0; i < res->headers.size; i++) {
         const h2o_header_t *header = &res->headers.entries[i];
         *at++ = LITERAL;
-        at = put_name(at, header->name);
+        at = put_string(at, header->name->base, header->name->len);
         at = put_string(at, header->value.base, header->value.len);
     }
     return at;

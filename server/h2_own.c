@@ -56,8 +56,22 @@ bool srv_h2_emit(struct srv_conn *conn, h2o_http2_conn_t *h2o)
 
 /* ---- Exchanges ---- */
 
+/* Where libh2o has kept the body. */
+static void bind_entity(struct srv_exchange *ex)
+{
+    const h2o_req_t *req = ex->req;
+    ex->request.has_body = req->entity.base != NULL;
+    ex->request.content_length = req->entity.len;
+    ex->in.left = req->entity.len;
+    ex->in.is_ended = !ex->request.has_body;
+}
+
 void srv_gate_h2_bind(struct srv_exchange *ex)
 {
+    if (ex->conn->h2 == NULL) {
+        bind_entity(ex);
+        return;
+    }
     h2o_http2_stream_t *stream = H2O_STRUCT_FROM_MEMBER(h2o_http2_stream_t, req, ex->req);
     struct srv_h2_body *body = ex->conn->h2->opening;
     uint64_t length = stream->_expected_content_length == SIZE_MAX
@@ -75,6 +89,17 @@ void srv_gate_h2_bind(struct srv_exchange *ex)
     ex->in.h2 = body;
     ex->request.has_body = true;
     ex->request.content_length = length;
+}
+
+bool srv_gate_h2_is_blocked(struct srv_exchange *ex)
+{
+    if (ex->conn->h2 == NULL)
+        return false;
+    const h2o_http2_stream_t *stream = H2O_STRUCT_FROM_MEMBER(h2o_http2_stream_t, req, ex->req);
+    const h2o_http2_conn_t *h2o = ex->conn->sock->data;
+    bool stands_still = ex->req->bytes_sent == ex->sent_seen;
+    ex->sent_seen = ex->req->bytes_sent;
+    return stands_still && (stream->output_window._avail <= 0 || h2o->_write.window._avail <= 0);
 }
 
 static void make_resets_due(struct srv_conn *conn)

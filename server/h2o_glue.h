@@ -139,6 +139,7 @@ struct srv_conn {
     char *answer;              /* HTTP/1: the gate's own response */
     char peer[46];             /* its address as text, once that was wanted; else empty */
     size_t linger_left;        /* HTTP/1: bytes that are still read and dropped before the close */
+    unsigned n_working;        /* handlers that are at work for it, gone requests' too */
     struct srv_allowance aborts; /* requests that may still be abandoned */
 };
 

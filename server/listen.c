@@ -42,7 +42,9 @@ static void start_protocol(struct srv_conn *conn, bool is_h2)
     srv_conn_clear_timer(conn);
     h2o_socket_read_stop(conn->sock);
     conn->protocol = is_h2 ? SRV_PROTOCOL_H2 : SRV_PROTOCOL_H1;
-    if (is_h2)
+    if (is_h2 && conn->loop->env->is_h2_buffered)
+        srv_gate_h2_start_buffered(conn);
+    else if (is_h2)
         srv_gate_h2_start(conn);
     else
         srv_gate_h1_start(conn);
@@ -363,7 +365,7 @@ static void cut(struct srv_conn *conn)
     case SRV_PROTOCOL_H2:
         /* libh2o may have forgotten a connection whose TLS has yet to say goodbye. It has not while
          * it reads. */
-        if (conn->sock->_cb.read != NULL)
+        if (conn->h2 != NULL && conn->sock->_cb.read != NULL)
             conn->h2o_read(conn->sock, h2o_socket_error_closed);
         break;
     }

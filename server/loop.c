@@ -28,6 +28,7 @@ void srv_loop_env_init_h2o(struct srv_loop_env *env, const struct srv_front_conf
     /* Input buffers stay small because the gates bound them; nothing of ours shall end up in a
      * temporary file unasked. */
     h2o_socket_buffer_mmap_settings.threshold = SIZE_MAX;
+    conf->max_request_entity_size = SRV_FRONT_H2_BUFFERED;
     conf->http2.idle_timeout = config->idle_timeout_ms;
     conf->http2.graceful_shutdown_timeout = H2_GOAWAY_WAIT_MS;
     /* More than the streams a client may open, so that a request never waits inside libh2o while
@@ -289,6 +290,11 @@ static void run_round(struct srv_loop *loop, int32_t wait_ms)
     atomic_store_explicit(&loop->turned_ms, h2o_now(loop->ctx.loop), memory_order_relaxed);
     h2o_evloop_run(loop->ctx.loop, loop->must_not_sleep ? 0 : wait_ms);
     run_after(loop);
+}
+
+void srv_loop_turn(struct srv_loop *loop, int wait_ms)
+{
+    run_round(loop, wait_ms);
 }
 
 /* Whether the loop has served its last client; one that answers for all, all loops' last. */

@@ -30,6 +30,7 @@ struct srv_loop_env {
     struct srv_clients *clients;
     struct st_h2o_globalconf_t *h2o;
     unsigned n_loops;
+    bool is_h2_buffered;               /* libh2o is not the one the gate was built for */
     struct srv_access_log *access_log; /* NULL: none */
     _Atomic size_t n_conns;            /* open, all loops, without the next */
     _Atomic size_t n_refused;          /* open only to be told that they are not wanted */
@@ -52,6 +53,9 @@ struct srv_loop *srv_loop_create(struct srv_loop_env *env, unsigned index);
 
 /* Runs the loop until it stops. True when no connection was cut. */
 bool srv_loop_run(struct srv_loop *loop);
+
+/* One round of events, waiting up to `wait_ms` for them: for who runs a loop by hand. */
+void srv_loop_turn(struct srv_loop *loop, int wait_ms);
 
 /* Asks for a later state; asking for an earlier one changes nothing. */
 void srv_loop_want(struct srv_loop *loop, enum srv_loop_state state);

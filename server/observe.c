@@ -39,7 +39,7 @@ void srv_observe_answer(struct srv_exchange *ex, int status)
 /* ---- The access log ---- */
 
 /* The client's address as text, found out once for a connection. */
-static const char *peer(struct srv_conn *conn)
+__attribute__((noinline, cold)) static const char *peer(struct srv_conn *conn)
 {
     struct sockaddr_storage from;
     socklen_t len = sizeof from;
@@ -70,9 +70,11 @@ static struct srv_access_bytes field(const struct srv_request *request, const ch
                          : (struct srv_access_bytes){value->base, value->len};
 }
 
-static void log_exchange(struct srv_exchange *ex, const struct srv_role *role,
-                         const struct srv_operation *operation, enum srv_result result,
-                         uint64_t ended_ns)
+/* Not inline: most requests are not logged, and shall not make room for it. */
+__attribute__((noinline, cold)) static void log_exchange(struct srv_exchange *ex,
+                                                         const struct srv_role *role,
+                                                         const struct srv_operation *operation,
+                                                         enum srv_result result, uint64_t ended_ns)
 {
     const struct srv_request *request = &ex->request;
     const struct srv_access_entry entry = {
@@ -136,9 +138,14 @@ void srv_observe_end(struct srv_exchange *ex, bool is_aborted)
         log_exchange(ex, role, operation, result, ended_ns);
 }
 
-void srv_exchange_note_user(struct srv_exchange *ex, const char *user)
+void srv_exchange_note_user(struct srv_exchange *ex, struct srv_str user)
 {
-    ex->user = user;
+    if (!is_logging(ex->loop))
+        return;
+    char *copy = h2o_mem_alloc_pool(ex->pool, user.len + 1);
+    memcpy(copy, user.base, user.len);
+    copy[user.len] = '\0';
+    ex->user = copy;
 }
 
 void srv_exchange_note(struct srv_exchange *ex, unsigned operation)

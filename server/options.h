@@ -53,6 +53,7 @@ struct srv_options {
     uint64_t address_connections; /* 0: chosen from max_connections */
     uint64_t buffer_budget;       /* bytes */
     uint64_t address_buffers;     /* bytes; 0: chosen from buffer_budget */
+    uint64_t handshake_timeout;   /* ms, as the following */
     uint64_t head_timeout;        /* ms, as the following */
     uint64_t idle_timeout;
     uint64_t body_timeout;
@@ -69,7 +70,7 @@ struct srv_options {
     bool bodies;
     bool json;
 
-    struct srv_s3_bucket_etag *buckets; /* from the file */
+    struct srv_s3_bucket_rule *buckets; /* from the file */
     size_t n_buckets;
     struct srv_s3_access access; /* from the file */
     bool help;                   /* --help was asked for; nothing else was checked */

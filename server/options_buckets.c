@@ -5,7 +5,8 @@
 #include "server/options_set.h"
 #include "server/s3/name.h"
 
-/* "buckets": {NAME: {"etag": KIND}}, what differs from bucket to bucket. */
+/* "buckets": {NAME: {"etag": KIND, "index": "on" or "off", "ttl": RULE}}, what differs from bucket
+ * to bucket. */
 
 enum { WHERE_MAX = 400 };
 
@@ -19,12 +20,47 @@ static bool read_etag(struct srv_section *section, const char *name, const json_
     return srv_option_etag(json_string_value(value), where, etag_out, section->error_out);
 }
 
+static bool read_index(struct srv_section *section, const char *name, const json_t *value,
+                       bool *is_unlisted_out)
+{
+    const char *text = json_is_string(value) ? json_string_value(value) : "";
+    *is_unlisted_out = strcmp(text, "off") == 0;
+    return *is_unlisted_out || strcmp(text, "on") == 0 ||
+           srv_section_error(section, name, "index: give \"on\" or \"off\"");
+}
+
+static bool read_ttl(struct srv_section *section, const char *name, const json_t *value,
+                     struct srv_s3_ttl *ttl_out)
+{
+    return (json_is_string(value) && srv_s3_ttl_parse(json_string_value(value), ttl_out)) ||
+           srv_section_error(section, name,
+                             "ttl: give a duration such as \"1h\", \"headers\", "
+                             "\"metadata:NAME\" or \"none\"");
+}
+
+static bool read_member(struct srv_section *section, const char *name, const char *key,
+                        const json_t *value, struct srv_s3_bucket_rule *rule)
+{
+    uint64_t etag = rule->etag;
+    if (strcmp(key, "index") == 0)
+        return read_index(section, name, value, &rule->is_unlisted);
+    if (strcmp(key, "ttl") == 0)
+        return read_ttl(section, name, value, &rule->ttl);
+    if (strcmp(key, "etag") != 0)
+        return srv_section_error(
+            section, name, "unknown key \"%s\": there are \"etag\", \"index\" and \"ttl\"", key);
+    if (!read_etag(section, name, value, &etag))
+        return false;
+    rule->etag = (enum srv_s3_etag)etag;
+    return true;
+}
+
 static bool read_bucket(struct srv_section *section, const char *name, const json_t *value,
-                        struct srv_s3_bucket_etag *bucket_out)
+                        struct srv_s3_bucket_rule *bucket_out)
 {
     const char *key;
     json_t *member;
-    uint64_t etag = section->options->etag;
+    *bucket_out = (struct srv_s3_bucket_rule){.etag = (enum srv_s3_etag)section->options->etag};
     if (!json_is_object(value))
         return srv_section_error(section, name, "give an object such as {\"etag\": \"opaque\"}");
     if (!srv_s3_bucket_valid((struct srv_str){name, strlen(name)}))
@@ -32,16 +68,13 @@ static bool read_bucket(struct srv_section *section, const char *name, const jso
                                  "this is no bucket's name: 3 to 63 of a-z, 0-9, '.' and '-'");
     json_object_foreach((json_t *)(uintptr_t)value, key, member)
     {
-        if (strcmp(key, "etag") != 0)
-            return srv_section_error(section, name, "unknown key \"%s\": did you mean \"etag\"?",
-                                     key);
-        if (!read_etag(section, name, member, &etag))
+        if (!read_member(section, name, key, member, bucket_out))
             return false;
     }
     char *copy = strdup(name);
     if (copy == NULL)
         return srv_section_error(section, name, "out of memory");
-    *bucket_out = (struct srv_s3_bucket_etag){copy, (enum srv_s3_etag)etag};
+    bucket_out->bucket = copy;
     return true;
 }
 

@@ -73,4 +73,9 @@ void srv_help_command(FILE *out, enum srv_command command)
         if ((srv_option_table[i].places & (1u << command)) != 0)
             print_option(out, &srv_option_table[i]);
     fputs("  --help                  print this\n", out);
+    if (command == SRV_COMMAND_SERVE)
+        fputs("\nSignals: HUP reads the configuration file and certificates again, USR1 opens the "
+              "access log anew,\nUSR2 starts a successor that takes over, TERM stops when requests "
+              "have ended, once more at once.\n",
+              out);
 }

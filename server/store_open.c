@@ -50,6 +50,13 @@ static uint64_t default_size(const struct srv_options *options)
     return size < GYRE_SIZE_MIN ? GYRE_SIZE_MIN : size;
 }
 
+/* What is read for them waits for no thread, so that these only map and verify. */
+static uint32_t async_threads(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < 2 ? 2 : cores > 64 ? 64 : (uint32_t)cores;
+}
+
 struct gyre_store *srv_store_open(const struct srv_options *options, enum gyre_open_mode mode)
 {
     gyre_err err;
@@ -72,6 +79,7 @@ struct gyre_store *srv_store_try_open(const struct srv_options *options, enum gy
     open.size_bytes = options->size != 0 ? options->size : default_size(options);
     open.mode = mode;
     open.segment_bytes = options->segment_size;
+    open.async_threads = async_threads();
     open.average_object_bytes = (uint32_t)options->object_size;
     open.sync_interval_ms =
         (uint32_t)(options->sync_interval < UINT32_MAX ? options->sync_interval : UINT32_MAX);

@@ -11,23 +11,14 @@
 #include "engine/base/check.h"
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define ENG_LE16(x) (x)
 #define ENG_LE32(x) (x)
 #define ENG_LE64(x) (x)
 #else
-#define ENG_LE16(x) __builtin_bswap16(x)
 #define ENG_LE32(x) __builtin_bswap32(x)
 #define ENG_LE64(x) __builtin_bswap64(x)
 #endif
 
 /* Read a little-endian number at any alignment. */
-static inline uint16_t eng_load_u16(const void *at)
-{
-    uint16_t v;
-    memcpy(&v, at, sizeof v);
-    return ENG_LE16(v);
-}
-
 static inline uint32_t eng_load_u32(const void *at)
 {
     uint32_t v;
@@ -43,12 +34,6 @@ static inline uint64_t eng_load_u64(const void *at)
 }
 
 /* Write a little-endian number at any alignment. */
-static inline void eng_store_u16(void *at, uint16_t v)
-{
-    v = ENG_LE16(v);
-    memcpy(at, &v, sizeof v);
-}
-
 static inline void eng_store_u32(void *at, uint32_t v)
 {
     v = ENG_LE32(v);
@@ -94,47 +79,17 @@ static inline uint64_t eng_div_up(uint64_t v, uint64_t by)
     return v / by + (v % by != 0);
 }
 
-/* Index of the lowest and number of zeros above the highest set bit; 64 for zero. */
-static inline unsigned eng_ctz64(uint64_t v)
-{
-    return v == 0 ? 64 : (unsigned)__builtin_ctzll(v);
-}
-
-static inline unsigned eng_clz64(uint64_t v)
-{
-    return v == 0 ? 64 : (unsigned)__builtin_clzll(v);
-}
-
-/* Number of set bits. */
-static inline unsigned eng_popcount64(uint64_t v)
-{
-    return (unsigned)__builtin_popcountll(v);
-}
-
-/* Largest k with 2^k <= v, and smallest k with 2^k >= v; `v` is not 0. */
+/* Largest k with 2^k <= v; `v` is not 0. */
 static inline unsigned eng_log2_floor(uint64_t v)
 {
     GYRE_ASSERT(v != 0);
-    return 63 - eng_clz64(v);
-}
-
-static inline unsigned eng_log2_ceil(uint64_t v)
-{
-    GYRE_ASSERT(v != 0);
-    return v <= 1 ? 0 : 64 - eng_clz64(v - 1);
+    return 63 - (unsigned)__builtin_clzll(v);
 }
 
 /* False on overflow, and *result_out is then 0. */
 GYRE_MUST_USE static inline bool eng_add_checked(uint64_t a, uint64_t b, uint64_t *result_out)
 {
     bool fits = !__builtin_add_overflow(a, b, result_out);
-    *result_out = fits ? *result_out : 0;
-    return fits;
-}
-
-GYRE_MUST_USE static inline bool eng_mul_checked(uint64_t a, uint64_t b, uint64_t *result_out)
-{
-    bool fits = !__builtin_mul_overflow(a, b, result_out);
     *result_out = fits ? *result_out : 0;
     return fits;
 }

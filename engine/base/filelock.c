@@ -30,20 +30,6 @@ gyre_err eng_filelock_try(int fd, uint64_t off, enum eng_filelock_kind kind)
     return errno == ENOLCK ? GYRE_UNSUPPORTED : eng_err_of_errno(errno);
 }
 
-gyre_err eng_filelock_wait(int fd, uint64_t off, enum eng_filelock_kind kind)
-{
-    struct flock lock = one_byte(off, type_of(kind));
-    int rc;
-    do
-        rc = fcntl(fd, F_SETLKW, &lock);
-    while (rc != 0 && errno == EINTR);
-    if (rc == 0)
-        return GYRE_OK;
-    if (errno == EDEADLK)
-        return GYRE_BUSY;
-    return errno == ENOLCK ? GYRE_UNSUPPORTED : eng_err_of_errno(errno);
-}
-
 /* Giving back one whole byte cannot fail on an open descriptor. */
 void eng_filelock_drop(int fd, uint64_t off)
 {

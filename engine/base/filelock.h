@@ -6,7 +6,7 @@
  * Locks of the process itself never conflict with and never show in a probe.
  *
  * Owns:    the process holds what it took until it drops it or dies. Threads: any. Blocks:
- * eng_filelock_wait only. Allocates: nothing.
+ * never. Allocates: nothing.
  */
 #pragma once
 
@@ -24,10 +24,6 @@ enum eng_filelock_kind {
 /* Takes byte `off`, or changes the kind of a lock held there. LOCKED if another process is in the
  * way; UNSUPPORTED, IO. */
 GYRE_MUST_USE gyre_err eng_filelock_try(int fd, uint64_t off, enum eng_filelock_kind kind);
-
-/* As eng_filelock_try, but waits for other processes; BUSY if the kernel sees that waiting would be
- * a deadlock. */
-GYRE_MUST_USE gyre_err eng_filelock_wait(int fd, uint64_t off, enum eng_filelock_kind kind);
 
 /* Gives byte `off` back; not holding it is no error. */
 void eng_filelock_drop(int fd, uint64_t off);

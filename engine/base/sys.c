@@ -97,10 +97,3 @@ gyre_err eng_uuid_parse(const char *text, uint8_t id_out[16])
     memcpy(id_out, id, 16);
     return GYRE_OK;
 }
-
-size_t eng_page_bytes(void)
-{
-    long bytes = sysconf(_SC_PAGESIZE);
-    GYRE_CHECK(bytes > 0);
-    return (size_t)bytes;
-}

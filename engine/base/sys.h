@@ -27,6 +27,3 @@ GYRE_MUST_USE gyre_err eng_boot_id(uint8_t id_out[16]);
 /* Reads 16 bytes from a UUID in text form, "01234567-89ab-..." of either case. INVALID for any
  * other form. */
 GYRE_MUST_USE gyre_err eng_uuid_parse(const char *text, uint8_t id_out[16]);
-
-/* Bytes of a page of memory. */
-size_t eng_page_bytes(void);

@@ -29,9 +29,9 @@ struct srv_s3_bucket {
     _Atomic uint32_t
         committing; /* [a] raised under the lock while SRV_S3_BUCKET_LIVE, lowered anywhere */
     bool was_empty; /* [c] made by this process, hence without objects at first */
-    enum srv_s3_etag etag;      /* [c] */
-    int64_t created_ms;         /* [w] */
-    struct srv_s3_facts *facts; /* [w] never NULL */
+    struct srv_s3_bucket_rule rule; /* [c] */
+    int64_t created_ms;             /* [w] */
+    struct srv_s3_facts *facts;     /* [w] never NULL */
     pthread_mutex_t
         change_lock; /* held while a new document is stored: changes follow each other */
     pthread_mutex_t key_lock;
@@ -46,7 +46,7 @@ struct srv_s3_buckets {
     struct gyre_store *store;                    /* [c] */
     struct srv_names *names;                     /* [c] */
     enum srv_s3_etag etag;                       /* [c] */
-    struct srv_s3_bucket_etag *rules;            /* [c] names are copies */
+    struct srv_s3_bucket_rule *rules;            /* [c] names are copies */
     size_t n_rules;                              /* [c] */
     size_t n;                                    /* [w] in the chains */
     struct srv_s3_bucket *chains[SRV_S3_CHAINS]; /* [w] */

@@ -41,14 +41,15 @@ static struct srv_s3_bucket *find_locked(struct srv_s3_buckets *buckets, struct 
     return at;
 }
 
-static enum srv_s3_etag etag_rule(const struct srv_s3_buckets *buckets, struct srv_str name)
+static struct srv_s3_bucket_rule find_rule(const struct srv_s3_buckets *buckets,
+                                           struct srv_str name)
 {
     for (size_t i = 0; i < buckets->n_rules; i++) {
         const char *rule = buckets->rules[i].bucket;
         if (same((struct srv_str){rule, strlen(rule)}, name))
-            return buckets->rules[i].etag;
+            return buckets->rules[i];
     }
-    return buckets->etag;
+    return (struct srv_s3_bucket_rule){.etag = buckets->etag};
 }
 
 /* Takes `facts` unless it returns NULL. */
@@ -67,7 +68,7 @@ static struct srv_s3_bucket *insert_locked(struct srv_s3_buckets *buckets, struc
     pthread_mutex_init(&bucket->change_lock, NULL);
     bucket->facts = facts;
     bucket->was_empty = state == SRV_S3_BUCKET_CREATING;
-    bucket->etag = etag_rule(buckets, name);
+    bucket->rule = find_rule(buckets, name);
     bucket->created_ms = created_ms;
     bucket->name_len = name.len;
     memcpy(bucket->name, name.base, name.len);
@@ -136,13 +137,13 @@ static bool load_one(void *data, const struct gyre_handle *handle)
 
 static bool copy_rules(struct srv_s3_buckets *buckets, const struct srv_s3_config *config)
 {
-    if (config->n_bucket_etags == 0)
+    if (config->n_bucket_rules == 0)
         return true;
-    buckets->rules = calloc(config->n_bucket_etags, sizeof *buckets->rules);
-    for (; buckets->rules != NULL && buckets->n_rules < config->n_bucket_etags;
+    buckets->rules = calloc(config->n_bucket_rules, sizeof *buckets->rules);
+    for (; buckets->rules != NULL && buckets->n_rules < config->n_bucket_rules;
          buckets->n_rules++) {
-        struct srv_s3_bucket_etag *rule = &buckets->rules[buckets->n_rules];
-        *rule = config->bucket_etags[buckets->n_rules];
+        struct srv_s3_bucket_rule *rule = &buckets->rules[buckets->n_rules];
+        *rule = config->bucket_rules[buckets->n_rules];
         rule->bucket = strdup(rule->bucket);
         if (rule->bucket == NULL)
             return false;
@@ -220,7 +221,12 @@ void srv_s3_bucket_release(struct srv_s3_bucket *bucket)
 
 enum srv_s3_etag srv_s3_bucket_etag(const struct srv_s3_bucket *bucket)
 {
-    return bucket->etag;
+    return bucket->rule.etag;
+}
+
+const struct srv_s3_bucket_rule *srv_s3_bucket_rule(const struct srv_s3_bucket *bucket)
+{
+    return &bucket->rule;
 }
 
 enum srv_s3_code srv_s3_bucket_enter(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket)

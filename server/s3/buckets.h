@@ -41,6 +41,8 @@ struct srv_s3_bucket *srv_s3_bucket_acquire(struct srv_s3_buckets *buckets, stru
 /* NULL is allowed. */
 void srv_s3_bucket_release(struct srv_s3_bucket *bucket);
 
+/* What the configuration says about it; lent until release. */
+const struct srv_s3_bucket_rule *srv_s3_bucket_rule(const struct srv_s3_bucket *bucket);
 /* How the bucket's ETags are made. */
 enum srv_s3_etag srv_s3_bucket_etag(const struct srv_s3_bucket *bucket);
 

@@ -11,6 +11,8 @@
 #include "server/s3/names_internal.h"
 
 enum { TICK_MS = 1000, AWAIT_MS = 1000, MOURN_TICKS = 10, IDLE_SWEEP = 200 };
+/* Rows without objects are at most as many as changes since the last round: twice the names. */
+enum { SWEEP_MIN = 256, CHANGES_PER_ROW = 2 };
 
 #define FILE_NAME "names.sqlite"
 
@@ -226,6 +228,7 @@ static void *run(void *arg)
 {
     struct srv_names *names = arg;
     struct timespec now, next = after_ms(TICK_MS);
+    size_t n_unswept = 0;
 
     srv_names_join(names);
     mend(names);
@@ -234,9 +237,11 @@ static void *run(void *arg)
     pthread_cond_broadcast(&names->joined);
     pthread_mutex_unlock(&names->lock);
     for (unsigned count = 1; wait_for_notes(names, &next);) {
-        size_t n = srv_names_flush(names);
-        if (n > 0 && names->db.db != NULL)
-            srv_names_sweep(names, n);
+        n_unswept += srv_names_flush(names);
+        if (n_unswept >= SWEEP_MIN && names->db.db != NULL) {
+            srv_names_sweep(names, n_unswept / CHANGES_PER_ROW);
+            n_unswept = 0;
+        }
         mend(names);
         clock_gettime(CLOCK_MONOTONIC, &now);
         if (!is_before(&now, &next)) {

@@ -8,7 +8,7 @@
 #include "server/check.h"
 #include "server/s3/names_vfs.h"
 
-enum { APPLICATION_ID = 0x47794e6d, FORMAT = 1, WAL_PAGES = 4000, WAL_KEPT_BYTES = 32 << 20 };
+enum { APPLICATION_ID = 0x47794e6d, FORMAT = 1, WAL_BYTES = 64 << 20 };
 
 static const char *const texts[SRV_NAMES_N_STATEMENTS] = {
     [SRV_NAMES_BEGIN_WRITE] = "BEGIN IMMEDIATE",
@@ -109,8 +109,8 @@ static enum srv_names_fault set_up(struct srv_names_db *db, bool is_writer, unsi
              "PRAGMA page_size=%d;PRAGMA mmap_size=0;%sPRAGMA synchronous=NORMAL;"
              "PRAGMA cache_size=-%u;PRAGMA wal_autocheckpoint=%d;PRAGMA journal_size_limit=%d;"
              "PRAGMA trusted_schema=OFF;%s",
-             SRV_NAMES_PAGE, is_writer ? "PRAGMA journal_mode=WAL;" : "", cache_kib, WAL_PAGES,
-             WAL_KEPT_BYTES, is_writer ? "" : "PRAGMA query_only=ON;");
+             SRV_NAMES_PAGE, is_writer ? "PRAGMA journal_mode=WAL;" : "", cache_kib,
+             WAL_BYTES / SRV_NAMES_PAGE, WAL_BYTES, is_writer ? "" : "PRAGMA query_only=ON;");
     return note(db, sqlite3_exec(db->db, pragmas, NULL, NULL, NULL));
 }
 

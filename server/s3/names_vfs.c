@@ -4,14 +4,24 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { SUM_OFF = SRV_NAMES_PAGE - SRV_NAMES_RESERVED };
+enum {
+    SUM_OFF = SRV_NAMES_PAGE - SRV_NAMES_RESERVED,
+    FRAME_HEADER = 24,     /* bytes of a WAL file before each page */
+    FRAME_COMMIT_OFF = 4,  /* four bytes that are not all zero in the last frame of a commit */
+    GATHER_MAX = 96 << 10, /* bytes; SQLite's own file system writes 128 KiB - 1 at most at once */
+};
 
-/* A database file; SQLite's own file structure follows. */
+/* A file; SQLite's own file structure follows. */
 struct file {
     sqlite3_file base;
     sqlite3_file *real;
+    uint8_t *gathered; /* WAL: bytes that are still to be written; NULL until there are some */
+    size_t n_gathered;
+    sqlite3_int64 gathered_at; /* where they belong */
+    bool is_last;              /* the page that comes next ends a commit */
 };
 
 static sqlite3_vfs *real_vfs;
@@ -70,6 +80,94 @@ static int on_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int6
     uint64_t sum = sum_of(page, (uint64_t)(offset / SRV_NAMES_PAGE));
     memcpy(page + SUM_OFF, &sum, sizeof sum);
     return real->pMethods->xWrite(real, page, len, offset);
+}
+
+/* ---- WAL files ---- */
+
+/* SQLite writes header and page of each frame by itself. A commit of many pages is one write here,
+ * made when its last page has come, so that a failure still fails the commit, and nobody is told
+ * of frames that are not in the file. */
+static int flush(struct file *file)
+{
+    size_t len = file->n_gathered;
+
+    file->n_gathered = 0;
+    return len == 0 ? SQLITE_OK
+                    : file->real->pMethods->xWrite(file->real, file->gathered, (int)len,
+                                                   file->gathered_at);
+}
+
+static int gather(struct file *file, const void *bytes, size_t len, sqlite3_int64 offset)
+{
+    bool follows = offset == file->gathered_at + (sqlite3_int64)file->n_gathered;
+    int rc = SQLITE_OK;
+
+    if (file->gathered == NULL)
+        file->gathered = malloc(GATHER_MAX);
+    if (!follows || file->n_gathered + len > GATHER_MAX)
+        rc = flush(file);
+    if (rc != SQLITE_OK || file->gathered == NULL || len > GATHER_MAX)
+        return rc != SQLITE_OK ? rc
+                               : file->real->pMethods->xWrite(file->real, bytes, (int)len, offset);
+    if (file->n_gathered == 0)
+        file->gathered_at = offset;
+    memcpy(file->gathered + file->n_gathered, bytes, len);
+    file->n_gathered += len;
+    return SQLITE_OK;
+}
+
+static int on_wal_write(sqlite3_file *base, const void *bytes, int len, sqlite3_int64 offset)
+{
+    static const uint8_t zeros[4];
+    struct file *file = (struct file *)base;
+    int rc = gather(file, bytes, (size_t)len, offset);
+
+    if (rc == SQLITE_OK && file->is_last && len != FRAME_HEADER)
+        rc = flush(file);
+    file->is_last = len == FRAME_HEADER &&
+                    memcmp((const uint8_t *)bytes + FRAME_COMMIT_OFF, zeros, sizeof zeros) != 0;
+    return rc;
+}
+
+static int on_wal_read(sqlite3_file *base, void *bytes, int len, sqlite3_int64 offset)
+{
+    struct file *file = (struct file *)base;
+    int rc = flush(file);
+
+    return rc == SQLITE_OK ? file->real->pMethods->xRead(file->real, bytes, len, offset) : rc;
+}
+
+static int on_wal_truncate(sqlite3_file *base, sqlite3_int64 size)
+{
+    struct file *file = (struct file *)base;
+    int rc = flush(file);
+
+    return rc == SQLITE_OK ? file->real->pMethods->xTruncate(file->real, size) : rc;
+}
+
+static int on_wal_sync(sqlite3_file *base, int flags)
+{
+    struct file *file = (struct file *)base;
+    int rc = flush(file);
+
+    return rc == SQLITE_OK ? file->real->pMethods->xSync(file->real, flags) : rc;
+}
+
+static int on_wal_file_size(sqlite3_file *base, sqlite3_int64 *size_out)
+{
+    struct file *file = (struct file *)base;
+    int rc = flush(file);
+
+    return rc == SQLITE_OK ? file->real->pMethods->xFileSize(file->real, size_out) : rc;
+}
+
+static int on_wal_close(sqlite3_file *base)
+{
+    struct file *file = (struct file *)base;
+
+    /* What is left belongs to no commit. */
+    free(file->gathered);
+    return file->real->pMethods->xClose(file->real);
 }
 
 /* ---- The others ---- */
@@ -180,19 +278,36 @@ static const sqlite3_io_methods methods = {
     .xShmUnmap = on_shm_unmap,
 };
 
+static const sqlite3_io_methods wal_methods = {
+    .iVersion = 1,
+    .xClose = on_wal_close,
+    .xRead = on_wal_read,
+    .xWrite = on_wal_write,
+    .xTruncate = on_wal_truncate,
+    .xSync = on_wal_sync,
+    .xFileSize = on_wal_file_size,
+    .xLock = on_lock,
+    .xUnlock = on_unlock,
+    .xCheckReservedLock = on_check_reserved,
+    .xFileControl = on_control,
+    .xSectorSize = on_sector_size,
+    .xDeviceCharacteristics = on_characteristics,
+};
+
 static int on_open(sqlite3_vfs *self, const char *path, sqlite3_file *file, int flags,
                    int *flags_out)
 {
     struct file *own = (struct file *)file;
 
     (void)self;
-    if ((flags & SQLITE_OPEN_MAIN_DB) == 0)
+    if ((flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL)) == 0)
         return real_vfs->xOpen(real_vfs, path, file, flags, flags_out);
-    own->base.pMethods = NULL;
-    own->real = (sqlite3_file *)(own + 1);
+    *own = (struct file){.real = (sqlite3_file *)(own + 1)};
     int rc = real_vfs->xOpen(real_vfs, path, own->real, flags, flags_out);
     if (own->real->pMethods != NULL)
-        own->base.pMethods = &methods; /* also after a failure, to be closed */
+        own->base.pMethods = (flags & SQLITE_OPEN_WAL) != 0
+                                 ? &wal_methods
+                                 : &methods; /* also after a failure, to be closed */
     return rc;
 }
 

@@ -3,9 +3,9 @@
  *
  * A page's last 8 bytes, which SQLite leaves alone because they are reserved, hold a 64-bit
  * checksum of its number and of the bytes before them, little-endian. Journals and WAL files have
- * checksums of their own and pass through.
+ * checksums of their own; what SQLite writes to the latter in many pieces is gathered.
  *
- * Threads: any. Blocks: as files do. Allocates: nothing.
+ * Threads: any. Blocks: as files do. Allocates: 96 KiB for each connection that writes.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #define SRV_NAMES_VFS "gyre-names"
 
-enum { SRV_NAMES_PAGE = 4096, SRV_NAMES_RESERVED = 8 }; /* bytes */
+enum { SRV_NAMES_PAGE = 2048, SRV_NAMES_RESERVED = 8 }; /* bytes */
 
 /* Makes the VFS known to SQLite, once a process. False without SQLite's default one. */
 bool srv_names_vfs_register(void);

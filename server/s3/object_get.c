@@ -295,6 +295,31 @@ static void on_read(struct srv_s3_task *task)
         answer_error(&task->call, err);
 }
 
+/* On a thread of the store's. */
+static void arrived(void *data, gyre_err err)
+{
+    struct get *get = data;
+
+    get->err = err;
+    srv_s3_task_arrive(&get->task);
+}
+
+/* Has the beginning of a long selection brought in by the store, which keeps no worker; false for a
+ * short one, or when the store has much to do. */
+static bool read_long(struct get *get)
+{
+    const struct selection *selection = &get->selection;
+    uint64_t len = selection->len < SRV_S3_WINDOW_BYTES ? selection->len : SRV_S3_WINDOW_BYTES;
+
+    if (selection->len <= SRV_S3_COPY_MAX)
+        return false;
+    srv_s3_task_await(&get->task, on_read);
+    if (gyre_populate_async(get->handle, selection->first, len, arrived, get) == GYRE_OK)
+        return true;
+    srv_s3_task_unawait(&get->task);
+    return false;
+}
+
 /* On a worker: finds the object. */
 static void find(struct srv_s3_task *task)
 {
@@ -309,9 +334,9 @@ static void on_found(struct srv_s3_task *task)
 
     if (err == GYRE_OK)
         err = answer(&task->call, &get->handle, get, &get->selection);
-    if (err == GYRE_WOULD_BLOCK)
+    if (err == GYRE_WOULD_BLOCK && !read_long(get))
         srv_s3_task_submit_admitted(task, read_selection, on_read);
-    else if (err != GYRE_OK)
+    else if (err != GYRE_OK && err != GYRE_WOULD_BLOCK)
         answer_error(&task->call, err);
 }
 
@@ -333,7 +358,8 @@ static void go_on_later(const struct srv_s3_call *call, const struct gyre_key *k
         return;
     }
     get->selection = *selection;
-    srv_s3_task_run(&get->task, read_selection, on_read);
+    if (!read_long(get))
+        srv_s3_task_run(&get->task, read_selection, on_read);
 }
 
 void srv_s3_object_get(const struct srv_s3_call *call)

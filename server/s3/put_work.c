@@ -192,6 +192,8 @@ static bool finish_record(struct srv_s3_put_work *work, uint8_t record[SRV_S3_ME
         work->modified_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     meta.etag = srv_s3_str(work->etag);
     meta.modified_ms = work->modified_ms;
+    work->expires =
+        srv_s3_ttl_expires(&srv_s3_bucket_rule(work->bucket)->ttl, &meta, work->modified_ms / 1000);
     size_t sum_len = srv_s3_checksum_encode(&work->checksum, sum);
     if (sum_len > 0)
         meta.checksum = (struct srv_str){(const char *)sum, sum_len};
@@ -245,6 +247,7 @@ static void store_whole(struct srv_s3_put_work *work)
         options.length = work->bytes_.iov_len;
         options.meta = record;
         options.meta_len = record_len;
+        options.expires = work->expires;
         memcpy(&options.etag_hash, etag, sizeof options.etag_hash);
         if (!begin_change(work, &change))
             return;
@@ -287,7 +290,7 @@ static void commit(struct srv_s3_put_work *work)
     if (!finish_digest(work, etag) || !finish_record(work, record, &len))
         return;
     memcpy(&etag_hash, etag, sizeof etag_hash);
-    if (!note_err(work, gyre_put_set_meta(work->put, record, len, etag_hash, 0)) ||
+    if (!note_err(work, gyre_put_set_meta(work->put, record, len, etag_hash, work->expires)) ||
         !begin_change(work, &change))
         return;
     gyre_err err = gyre_put_commit(&work->put, NULL);

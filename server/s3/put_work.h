@@ -54,6 +54,7 @@ struct srv_s3_put_work {
     int64_t modified_ms;                /* in: kept, unless it is 0; out: once STORED */
     char etag[SRV_S3_ETAG_LEN_MAX + 1]; /* out: likewise, without quotes */
     struct srv_s3_checksum checksum;    /* out: likewise; NONE if there is none */
+    uint32_t expires;                   /* out: Unix seconds, 0 for never */
 };
 
 /* Reads and checks the head of a PutObject. NONE, or what to answer with *message_out as

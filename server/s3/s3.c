@@ -31,6 +31,32 @@ void srv_s3_set_access(struct srv_s3 *s3, const struct srv_s3_access *access)
     pthread_rwlock_unlock(&s3->access_lock);
 }
 
+/* The buckets without an index, in the form that the index wants; NULL without memory. */
+static char *unlisted_of(const struct srv_s3_config *config)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < config->n_bucket_rules; i++)
+        if (config->bucket_rules[i].is_unlisted)
+            fprintf(out, "%s\n", config->bucket_rules[i].bucket);
+    return fclose(out) == 0 ? text : NULL;
+}
+
+static gyre_err create_names(const struct srv_s3_config *config, struct srv_names **names_out)
+{
+    char *unlisted = unlisted_of(config);
+    const struct srv_names_config names = {.store = config->store, .unlisted = unlisted};
+
+    *names_out = NULL;
+    gyre_err err = unlisted != NULL ? srv_names_create(&names, names_out) : GYRE_NO_MEMORY;
+    free(unlisted);
+    return err;
+}
+
 gyre_err srv_s3_create(const struct srv_s3_config *config, struct srv_s3 **s3_out)
 {
     uint8_t host_id[SRV_S3_HOST_ID_LEN / 2];
@@ -52,7 +78,7 @@ gyre_err srv_s3_create(const struct srv_s3_config *config, struct srv_s3 **s3_ou
     s3->access = config->access != NULL ? config->access : &open_access;
     atomic_init(&s3->is_open, s3->access->is_open);
     pthread_rwlock_init(&s3->access_lock, NULL);
-    err = srv_names_create(&(struct srv_names_config){.store = config->store}, &s3->names);
+    err = create_names(config, &s3->names);
     if (err == GYRE_OK)
         err = srv_s3_buckets_create(config, s3->names, &s3->buckets);
     if (err != GYRE_OK)
@@ -122,6 +148,9 @@ void srv_s3_start(void *data, struct srv_exchange *ex)
 
     srv_s3_call_init(&call, s3, ex);
     srv_exchange_note(ex, call.route.op);
-    if (srv_s3_admit(&call))
-        handlers[call.route.op](&call);
+    if (!srv_s3_admit(&call))
+        return;
+    if (call.who.is_signed)
+        srv_exchange_note_user(ex, srv_s3_who_id(&call.who));
+    handlers[call.route.op](&call);
 }

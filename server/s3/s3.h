@@ -10,32 +10,21 @@
 
 #include "server/exchange.h"
 #include "server/s3/access.h"
+#include "server/s3/bucket_rule.h"
 
 #include "api/gyre.h"
 
 struct srv_pool;
 struct srv_s3;
 
-/* What an object's ETag is made of. */
-enum srv_s3_etag {
-    SRV_S3_ETAG_MD5,    /* of the body: what S3 clients compare with */
-    SRV_S3_ETAG_OPAQUE, /* a random 128-bit value: strong, and costs no hashing */
-};
-
-/* A bucket whose ETags are made in another way than the rest. */
-struct srv_s3_bucket_etag {
-    const char *bucket;
-    enum srv_s3_etag etag;
-};
-
 struct srv_s3_config {
     struct gyre_store *store;
     struct srv_pool *pool;              /* for hashing, writing and cold reads */
     const char *region;                 /* named in x-amz-bucket-region; NULL: us-east-1. Copied */
     const struct srv_s3_access *access; /* lent; NULL: everything is allowed to everybody */
-    enum srv_s3_etag etag;
-    const struct srv_s3_bucket_etag *bucket_etags; /* copied */
-    size_t n_bucket_etags;
+    enum srv_s3_etag etag;              /* of buckets without a rule */
+    const struct srv_s3_bucket_rule *bucket_rules; /* copied */
+    size_t n_bucket_rules;
 };
 
 /* Loads the bucket documents and makes a handler's data. On failure *s3_out is NULL. IO, CLOSED,

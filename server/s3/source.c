@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "server/job.h"
+#include "server/loop.h"
 
 struct source {
     struct srv_source base; /* first: the front knows no more of it */
@@ -36,12 +37,28 @@ static struct source *source_of(struct srv_job *job)
     return (struct source *)((char *)job - offsetof(struct source, job));
 }
 
+static uint64_t window(const struct source *source)
+{
+    return least(source->end - source->offset, SRV_S3_WINDOW_BYTES);
+}
+
+/* On a worker. */
 static void populate(struct srv_job *job)
 {
     struct source *source = source_of(job);
-    uint64_t len = least(source->end - source->offset, SRV_S3_WINDOW_BYTES);
 
-    source->err = gyre_populate(source->handle, source->offset, len);
+    source->err = gyre_populate(source->handle, source->offset, window(source));
+}
+
+/* On a thread of the store's. */
+static void arrived(void *data, gyre_err err)
+{
+    struct source *source = data;
+    struct srv_loop *loop = source->loop; /* the source may be gone once this is posted */
+
+    source->err = err;
+    srv_loop_post(loop, &source->job);
+    srv_loop_expect(loop, -1);
 }
 
 static void populated(struct srv_job *job)
@@ -82,7 +99,12 @@ static enum srv_source_state next(struct srv_source *self, size_t max, struct io
 wait:
     source->is_working = true;
     source->job = (struct srv_job){.run = populate, .done = populated};
-    srv_job_submit_admitted(source->pool, source->loop, &source->job);
+    srv_loop_expect(source->loop, 1);
+    if (gyre_populate_async(source->handle, source->offset, window(source), arrived, source) !=
+        GYRE_OK) {
+        srv_loop_expect(source->loop, -1);
+        srv_job_submit_admitted(source->pool, source->loop, &source->job);
+    }
     return SRV_SOURCE_WAIT;
 }
 

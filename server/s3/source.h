@@ -1,12 +1,13 @@
 /* The bytes of a stored object on their way to a client, straight from the mapped file.
  *
  *   next -> READY      the bytes are in memory and verified
- *   next -> WAIT       they are not: a worker brings a window in, then the front is woken
+ *   next -> WAIT       they are not: the store brings a window in, then the front is woken
  *   next -> FAILED     what lies there is not what was stored, or cannot be read
  *
  * Owns:    a source owns its handle, and itself; both end at destroy, or when the job that is out
  *          then is done.
- * Threads: the exchange's loop; populating on a worker.
+ * Threads: the exchange's loop; populating on the store's threads, or a worker when those have
+ * much to do.
  * Blocks:  never on the loop.
  * Allocates: itself.
  */

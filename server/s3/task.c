@@ -3,11 +3,13 @@
 #include <stdlib.h>
 
 #include "server/check.h"
+#include "server/loop.h"
 
 static void destroy(struct srv_s3_task *task)
 {
     if (task->fini_ != NULL)
         task->fini_(task);
+    srv_work_end(task->share_);
     free(task);
 }
 
@@ -46,13 +48,16 @@ void *srv_s3_task_create(const struct srv_s3_call *call, size_t size,
                          void (*fini)(struct srv_s3_task *task))
 {
     SRV_CHECK(size >= sizeof(struct srv_s3_task));
-    struct srv_s3_task *task = calloc(1, size);
+    struct srv_conn *share = srv_work_begin(call->ex);
+    struct srv_s3_task *task = share == NULL ? NULL : calloc(1, size);
     if (task == NULL) {
+        srv_work_end(share);
         srv_s3_fail(call, SRV_S3_SLOW_DOWN, NULL);
         return NULL;
     }
     srv_s3_call_copy(call, &task->call);
     task->fini_ = fini;
+    task->share_ = share;
     srv_exchange_attach(call->ex, task, on_gone);
     return task;
 }
@@ -65,6 +70,27 @@ static void prepare(struct srv_s3_task *task, void (*work)(struct srv_s3_task *t
     task->work_ = work;
     task->next_ = next;
     task->is_working = true;
+}
+
+void srv_s3_task_await(struct srv_s3_task *task, void (*next)(struct srv_s3_task *task))
+{
+    prepare(task, NULL, next);
+    srv_loop_expect(srv_exchange_loop(task->call.ex), 1);
+    task->loop_ = srv_exchange_loop(task->call.ex);
+}
+
+void srv_s3_task_arrive(struct srv_s3_task *task)
+{
+    struct srv_loop *loop = task->loop_; /* the task may be gone once this is posted */
+
+    srv_loop_post(loop, &task->job_);
+    srv_loop_expect(loop, -1);
+}
+
+void srv_s3_task_unawait(struct srv_s3_task *task)
+{
+    task->is_working = false;
+    srv_loop_expect(task->loop_, -1);
 }
 
 bool srv_s3_task_submit(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),

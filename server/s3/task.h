@@ -18,6 +18,8 @@
 struct srv_s3_task {
     struct srv_s3_call call; /* its exchange and request must not be touched by `work` */
     struct srv_job job_;
+    struct srv_loop *loop_;  /* while something is awaited */
+    struct srv_conn *share_; /* of what one connection may have under way */
     struct srv_names_note note_;
     void (*work_)(struct srv_s3_task *task);
     void (*next_)(struct srv_s3_task *task);
@@ -27,10 +29,16 @@ struct srv_s3_task {
 };
 
 /* A zeroed block of `size` bytes that begins with a task for a copy of `call`, attached to the
- * exchange. `fini` (may be NULL) runs on the loop before it is freed. NULL out of memory; the
- * request was then answered. */
+ * exchange. `fini` (may be NULL) runs on the loop before it is freed. NULL out of memory, or when
+ * too much is under way for its connection; the request was then answered. */
 void *srv_s3_task_create(const struct srv_s3_call *call, size_t size,
                          void (*fini)(struct srv_s3_task *task));
+
+/* The task is now another thread's, which gives it back with srv_s3_task_arrive: then `next` runs
+ * on the loop, unless the request is gone. _unawait: that thread was not to be had. */
+void srv_s3_task_await(struct srv_s3_task *task, void (*next)(struct srv_s3_task *task));
+void srv_s3_task_arrive(struct srv_s3_task *task);
+void srv_s3_task_unawait(struct srv_s3_task *task);
 
 /* Runs `work` on a worker, then `next` on the loop unless the exchange has ended. False, and
  * nothing done, when the pool is full. */

@@ -12,15 +12,10 @@ TEST(numbers_are_little_endian_at_any_alignment)
             CHECK_EQ_INT(room[at + i], i + 1);
         CHECK_EQ_U64(eng_load_u64(room + at), UINT64_C(0x0807060504030201));
         CHECK_EQ_U64(eng_load_u32(room + at), 0x04030201);
-        CHECK_EQ_U64(eng_load_u16(room + at), 0x0201);
         eng_store_u32(room + at, 0xAABBCCDD);
         CHECK_EQ_INT(room[at], 0xDD);
         CHECK_EQ_INT(room[at + 3], 0xAA);
         CHECK_EQ_INT(room[at + 4], 5);
-        eng_store_u16(room + at, 0x1122);
-        CHECK_EQ_INT(room[at], 0x22);
-        CHECK_EQ_INT(room[at + 1], 0x11);
-        CHECK_EQ_INT(room[at + 2], 0xBB);
     }
 }
 
@@ -43,22 +38,13 @@ TEST(alignment)
 TEST(powers_of_two)
 {
     CHECK(!eng_is_pow2(0) && eng_is_pow2(1) && eng_is_pow2(UINT64_C(1) << 63) && !eng_is_pow2(6));
-    CHECK_EQ_INT(eng_ctz64(0), 64);
-    CHECK_EQ_INT(eng_clz64(0), 64);
     for (unsigned k = 0; k < 64; k++) {
         uint64_t v = UINT64_C(1) << k;
-        CHECK_EQ_INT(eng_ctz64(v), k);
-        CHECK_EQ_INT(eng_clz64(v), 63 - k);
         CHECK_EQ_INT(eng_log2_floor(v), k);
-        CHECK_EQ_INT(eng_log2_ceil(v), k);
-        if (k > 1) {
+        if (k > 1)
             CHECK_EQ_INT(eng_log2_floor(v - 1), k - 1);
-            CHECK_EQ_INT(eng_log2_ceil(v - 1), k);
-            CHECK_EQ_INT(eng_log2_ceil(v / 2 + 1), k);
-        }
-        CHECK_EQ_INT(eng_popcount64(v - 1), k);
     }
-    CHECK_EQ_INT(eng_log2_ceil(UINT64_MAX), 64);
+    CHECK_EQ_INT(eng_log2_floor(UINT64_MAX), 63);
 }
 
 TEST(overflow_is_noticed)
@@ -67,10 +53,6 @@ TEST(overflow_is_noticed)
     CHECK(eng_add_checked(UINT64_MAX - 1, 1, &got));
     CHECK_EQ_U64(got, UINT64_MAX);
     CHECK(!eng_add_checked(UINT64_MAX, 1, &got));
-    CHECK_EQ_U64(got, 0);
-    CHECK(eng_mul_checked(UINT64_C(1) << 32, UINT32_MAX, &got));
-    CHECK_EQ_U64(got, UINT64_C(0xFFFFFFFF00000000));
-    CHECK(!eng_mul_checked(UINT64_C(1) << 32, (UINT64_C(1) << 32) + 3, &got));
     CHECK_EQ_U64(got, 0);
 }
 

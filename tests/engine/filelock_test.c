@@ -111,31 +111,11 @@ TEST(own_locks_are_not_in_the_way_and_not_inherited)
     eng_close(&fd);
 }
 
-/* The waiter answers only after the holder is gone; killing the holder is what lets it go on. */
-TEST(waiting_ends_with_the_holder)
-{
-    int fd = lock_file();
-    pid_t first = holder(fd, 5, ENG_FILELOCK_EXCLUSIVE);
-    pid_t waiter = fork();
-    CHECK(waiter >= 0);
-    if (waiter == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        _exit(eng_filelock_wait(fd, 5, ENG_FILELOCK_EXCLUSIVE) == GYRE_OK ? 0 : 1);
-    }
-    int status;
-    CHECK_EQ_INT(waitpid(waiter, &status, WNOHANG), 0);
-    end(first);
-    CHECK(waitpid(waiter, &status, 0) == waiter);
-    CHECK_EQ_INT(status, 0);
-    eng_close(&fd);
-}
-
 TEST(a_bad_descriptor_is_an_error)
 {
     bool held = true;
     pid_t owner = 1;
     CHECK_ERR(eng_filelock_try(-1, 0, ENG_FILELOCK_SHARED), GYRE_IO);
-    CHECK_ERR(eng_filelock_wait(-1, 0, ENG_FILELOCK_SHARED), GYRE_IO);
     CHECK_ERR(eng_filelock_probe(-1, 0, &held, &owner), GYRE_IO);
     CHECK(!held && owner == 0);
 }

@@ -47,7 +47,7 @@ TEST(random_bytes_fill_the_whole_buffer)
     CHECK_EQ_INT(bytes[BYTES - 1], 0);
     unsigned ones = 0;
     for (size_t at = 0; at + 8 <= BYTES; at += 8)
-        ones += eng_popcount64(eng_load_u64(bytes + at));
+        ones += (unsigned)__builtin_popcountll(eng_load_u64(bytes + at));
     CHECK(ones > BYTES * 4 - 20000 && ones < BYTES * 4 + 20000);
     CHECK_OK(eng_random_bytes(bytes, 0));
     free(bytes);
@@ -92,9 +92,4 @@ TEST(uuid_text)
     };
     for (size_t i = 0; i < GYRE_ARRAY_LEN(bad); i++)
         CHECK_ERR(eng_uuid_parse(bad[i], id), GYRE_INVALID);
-}
-
-TEST(page_size)
-{
-    CHECK(eng_is_pow2(eng_page_bytes()) && eng_page_bytes() >= 4096);
 }

@@ -25,6 +25,8 @@ static void require(bool holds)
         abort();
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static char line[SRV_ACCESS_LINE_MAX];

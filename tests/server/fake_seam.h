@@ -27,6 +27,16 @@ void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *
     ex->gone = gone;
 }
 
+struct srv_conn *srv_work_begin(struct srv_exchange *ex)
+{
+    return (struct srv_conn *)(void *)ex;
+}
+
+void srv_work_end(struct srv_conn *work)
+{
+    (void)work;
+}
+
 void *srv_exchange_context(const struct srv_exchange *ex)
 {
     return ex->ctx;
@@ -37,9 +47,9 @@ void srv_exchange_note(struct srv_exchange *ex, unsigned operation)
     CHECK(!ex->is_gone && operation < SRV_OPERATIONS_MAX);
 }
 
-void srv_exchange_note_user(struct srv_exchange *ex, const char *user)
+void srv_exchange_note_user(struct srv_exchange *ex, struct srv_str user)
 {
-    CHECK(!ex->is_gone && user != NULL);
+    CHECK(!ex->is_gone && user.base != NULL);
 }
 
 void srv_exchange_note_result(struct srv_exchange *ex, enum srv_result result)

@@ -164,6 +164,11 @@ TEST(wrong_words_name_the_nearest_right_one)
         {{"--config", "/no/such.json"}, "--config: cannot read \"/no/such.json\": No such file"},
         {{"--drain-timeout", "1y"}, "--drain-timeout: \"1y\" is no time"},
         {{"--region", ""}, "--region: give 1 to 255"},
+        {{"--admin", "9001"}, "--admin: \"9001\" is not ADDR:PORT"},
+        {{"--admin", "tls:127.0.0.1:1"}, "--admin: \"tls:127.0.0.1:1\" is not ADDR:PORT"},
+        {{"--admin", "unix:"}, "--admin: \"unix:\" is not"},
+        {{"--access-log", ""}, "--access-log: give a file, - or off"},
+        {{"--access-log-format", "jsn"}, "did you mean json?"},
         {{"--region", "a\r\nb"}, "--region: give letters"},
         {{"--region", "\xc3\xa9"}, "--region: give letters"},
         {{"--idle-timeout", "0"}, "--idle-timeout: give more than 0"},
@@ -252,7 +257,7 @@ TEST(wrong_files_are_refused_with_file_and_line)
         {"{\"buckets\": {\"abc\": 1}}", "buckets.abc: give an object"},
         {"{\"buckets\": {\"ABC\": {}}}", "buckets.ABC: this is no bucket's name"},
         {"{\"buckets\": {\"abc\": {\"tag\": \"md5\"}}}",
-         "buckets.abc: unknown key \"tag\": did you mean \"etag\"?"},
+         "buckets.abc: unknown key \"tag\": there are \"etag\", \"index\" and \"ttl\""},
         {"{\"buckets\": {\"abc\": {\"etag\": 5}}}", "give \"md5\" or \"opaque\""},
         {"{\"buckets\": {\n\"abc\": {\"etag\": \"opake\"}}}",
          "gyre.json:2: buckets.abc: \"opake\" is not md5 or opaque"},
@@ -267,5 +272,31 @@ TEST(wrong_files_are_refused_with_file_and_line)
         CHECK_MSG(strstr(error, rows[i].want) != NULL && strchr(error, '\n') == NULL, "'%s': '%s'",
                   rows[i].text, error);
         srv_options_fini(&options);
+    }
+}
+
+TEST(options_that_differ_are_found)
+{
+    static const struct {
+        const char *name, *value;
+    } rows[] = {
+        {"listen", "127.0.0.1:1"}, {"data", "x=64M"},     {"size", "64M"},
+        {"admin", "off"},          {"region", "r"},       {"access-log", "f"},
+        {"threads", "3"},          {"log-level", "warn"}, {"access-log-format", "json"},
+        {"anonymous", "true"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct srv_options plain, other;
+        char error[SRV_OPTIONS_ERROR_MAX];
+        CHECK(parse(&plain, SRV_COMMAND_SERVE, (const char *const[]){NULL}, error));
+        CHECK(parse(&other, SRV_COMMAND_SERVE, (const char *const[]){NULL}, error));
+        for (size_t k = 0; k < SRV_OPTION_COUNT_ALL; k++)
+            CHECK_MSG(srv_option_is_same(&srv_option_table[k], &plain, &other), "%s",
+                      srv_option_table[k].name);
+        const struct srv_option *option = srv_option_find(rows[i].name, ~0u);
+        CHECK_MSG(srv_option_set(&other, option, rows[i].value, "x", error), "%s", error);
+        CHECK_MSG(!srv_option_is_same(option, &plain, &other), "%s", rows[i].name);
+        srv_options_fini(&plain);
+        srv_options_fini(&other);
     }
 }

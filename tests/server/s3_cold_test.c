@@ -10,6 +10,33 @@ bool gyre_faulted(const struct gyre_handle *handle, uint64_t offset, uint64_t le
     return handle == NULL && offset + len == 0; /* never */
 }
 
+/* The store's own threads. */
+struct populate {
+    struct gyre_handle *handle;
+    uint64_t offset, len;
+    void (*done)(void *data, gyre_err err);
+    void *data;
+};
+
+static void *run_populate(void *arg)
+{
+    struct populate populate = *(struct populate *)arg;
+    free(arg);
+    populate.done(populate.data, gyre_populate(populate.handle, populate.offset, populate.len));
+    return NULL;
+}
+
+gyre_err gyre_populate_async(struct gyre_handle *handle, uint64_t offset, uint64_t len,
+                             void (*done)(void *data, gyre_err err), void *data)
+{
+    pthread_t thread;
+    struct populate *populate = malloc(sizeof *populate);
+    *populate = (struct populate){handle, offset, len, done, data};
+    CHECK(pthread_create(&thread, NULL, run_populate, populate) == 0);
+    pthread_detach(thread);
+    return GYRE_OK;
+}
+
 enum { LEN = (9 << 20) + 5, SHORT = 5000 };
 
 /* What the handlers under test call besides, and these tests do not come to. */

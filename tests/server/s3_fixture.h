@@ -20,7 +20,11 @@ struct fixture {
 
 static inline void fixture_open(struct fixture *f)
 {
-    static const struct srv_s3_bucket_etag rules[] = {{"opaque", SRV_S3_ETAG_OPAQUE}};
+    static const struct srv_s3_bucket_rule rules[] = {
+        {.bucket = "opaque", .etag = SRV_S3_ETAG_OPAQUE},
+        {.bucket = "dark", .is_unlisted = true},
+        {.bucket = "brief", .ttl = {.kind = SRV_S3_TTL_METADATA, .name = "ttl"}},
+    };
     struct gyre_data_dir dir = {.path = test_path("data"), .size_bytes = GYRE_SIZE_MIN * 2};
     struct gyre_options options;
     char message[256];
@@ -34,8 +38,10 @@ static inline void fixture_open(struct fixture *f)
     fake_loop_init(&f->loop, 64 << 20);
     f->pool = srv_pool_create(3, f->max_queued);
     CHECK(f->pool != NULL);
-    struct srv_s3_config config = {
-        .store = f->store, .pool = f->pool, .bucket_etags = rules, .n_bucket_etags = 1};
+    struct srv_s3_config config = {.store = f->store,
+                                   .pool = f->pool,
+                                   .bucket_rules = rules,
+                                   .n_bucket_rules = sizeof rules / sizeof rules[0]};
     CHECK_OK(srv_s3_create(&config, &f->s3));
 }
 

@@ -1,0 +1,21 @@
+/* What the configuration says about a bucket, whether there is such a bucket or not.
+ *
+ * Threads: any; const once it is in use.
+ */
+#pragma once
+
+#include "server/s3/ttl.h"
+
+/* What an object's ETag is made of. */
+enum srv_s3_etag {
+    SRV_S3_ETAG_MD5,    /* of the body: what S3 clients compare with */
+    SRV_S3_ETAG_OPAQUE, /* a random 128-bit value: strong, and costs no hashing */
+};
+
+/* All zeros: nothing special. */
+struct srv_s3_bucket_rule {
+    const char *bucket; /* NULL in the rule for all others */
+    enum srv_s3_etag etag;
+    bool is_unlisted; /* it has no index of names */
+    struct srv_s3_ttl ttl;
+};

@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""One attack after another beside a normal client: it is served right, memory stays within bounds, a counter names the attack.
+
+With --full each attack is set against a benign load of the same CPU cost: the normal client's p99 may be twice as long.
+"""
+import http.client
+import re
+import socket
+import ssl
+import struct
+import threading
+import time
+
+import gyre_server as gs
+import h2_raw as h2
+
+ASAN = True
+BODY = gs.bytes_of(4096, seed="attack")
+ATTACKER, CLIENT = "127.0.0.1", "127.0.0.2"
+MEMORY_BOUND = 192 << 20  # buffers of 64M, 600 connections with TLS state and heads, and the allocator's slack
+SECONDS = 8 if gs.FULL else 0.7
+
+
+# ---- What the server says of itself ----
+
+def counters(server):
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(60)
+        sock.connect(str(server.data / "admin.sock"))
+        sock.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        text = b""
+        while chunk := sock.recv(65536):
+            text += chunk
+    return {name: float(value) for name, value in re.findall(r"^gyre_(\w+?)(?:_total)? (\S+)$", text.decode(), re.M)}
+
+
+def cpu_s(server):
+    return counters(server)["cpu_ms"] / 1000
+
+
+# ---- The normal client ----
+
+class Normal(threading.Thread):
+    """Gets one object over and over on one connection of its own address; keeps the times and what was wrong."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.times, self.wrong = server, [], []
+        self.done = threading.Event()
+
+    def run(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=120, source_address=(CLIENT, 0))
+        while not self.done.is_set():
+            began = time.monotonic()
+            try:
+                response = self.server.request("GET", "/attack/k", connection=connection)
+                if response.status != 200 or response.body != BODY:
+                    self.wrong.append(response.status)
+            except (OSError, http.client.HTTPException) as error:
+                self.wrong.append(repr(error))
+                connection.close()
+            self.times.append(time.monotonic() - began)
+            time.sleep(0.001)
+        connection.close()
+
+    def p99_ms(self):
+        return sorted(self.times)[int(len(self.times) * 0.99)] * 1000
+
+
+# ---- Attacks: each runs as long as `go_on()` says ----
+
+def flood_h2(make, first=b"", port=lambda server: server.port):
+    """Connections one after the other, each flooded with what `make(stream)` gives until the server ends it."""
+
+    def attack(server, go_on):
+        while go_on():
+            try:
+                connection = h2.Connection(port(server), ATTACKER)
+            except OSError:
+                continue
+            connection.send(first)
+            stream = 1
+            while go_on():
+                batch = b"".join(make(stream + 2 * i) for i in range(100))
+                stream += 200
+                if not connection.send(batch):
+                    break
+            connection.close()
+
+    return attack
+
+
+GET = h2.request
+OPEN_PUT = h2.request(1, "PUT", "/attack/flood", end=False)
+OPEN_GET = h2.request(1, "GET", "/attack/k")
+CANCEL = struct.pack(">I", 8)
+
+
+def hold(make, count, say=b"", drip=None):
+    """`count` connections that say something and then nothing, or a byte now and then."""
+
+    def attack(server, go_on):
+        held = []
+        for _ in range(count):
+            try:
+                sock = make(server)
+                sock.sendall(say)
+                held.append(sock)
+            except OSError:
+                pass
+        while go_on():
+            for sock in held:
+                try:
+                    sock.send(drip or b"")
+                except OSError:
+                    pass
+            time.sleep(0.1)
+        for sock in held:
+            sock.close()
+
+    return attack
+
+
+def plain(server):
+    return socket.create_connection(("127.0.0.1", server.port), timeout=30, source_address=(ATTACKER, 0))
+
+
+def secure(server):
+    return socket.create_connection(("127.0.0.1", server.tls_port), timeout=30, source_address=(ATTACKER, 0))
+
+
+def small_window(server):
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.bind((ATTACKER, 0))
+    sock.settimeout(30)
+    sock.connect(("127.0.0.1", server.port))
+    return sock
+
+
+def hammer(server, go_on):
+    """As many requests as go through one connection, whatever the answers are."""
+    while go_on():
+        with plain(server) as sock:
+            try:
+                while go_on():
+                    sock.sendall(b"GET /attack/k HTTP/1.1\r\nHost: a\r\n\r\n" * 16)
+                    sock.recv(1 << 20)
+            except OSError:
+                pass
+
+
+def renegotiate(server, go_on):
+    """TLS 1.2 clients that ask for another handshake; and older protocols."""
+    gs.check("TLS 1.1 is refused", not handshakes(server, ssl.TLSVersion.TLSv1_1))
+    gs.check("TLS 1.2 is not", handshakes(server, ssl.TLSVersion.TLSv1_2))
+    run = gs.subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{server.tls_port}", "-tls1_2"],
+                            input=b"R\nGET / HTTP/1.0\r\n\r\n", capture_output=True, timeout=60)
+    gs.check("renegotiation is refused", b"RENEGOTIATING" in run.stderr and b"HTTP/1" not in run.stdout, run.stderr[-300:])
+    while go_on():
+        time.sleep(0.05)
+
+
+def handshakes(server, version):
+    context = ssl._create_unverified_context()
+    context.set_ciphers("DEFAULT@SECLEVEL=0")
+    context.minimum_version = context.maximum_version = version
+    try:
+        with socket.create_connection(("127.0.0.1", server.tls_port), timeout=30) as raw:
+            context.wrap_socket(raw).close()
+        return True
+    except (ssl.SSLError, OSError):
+        return False
+
+
+LIMITS = ["--max-connections", "600", "--address-connections", "400", "--buffer-budget", "64M", "--address-buffers", "4M"]
+SHORT = ["--head-timeout", "500ms", "--body-timeout", "500ms", "--send-timeout", "500ms", "--idle-timeout", "500ms"]
+
+# Name, options, the attack, and the counter that must have grown.
+ATTACKS = [
+    ("rapid reset", [], flood_h2(lambda s: GET(s, "GET", "/attack/k") + h2.frame(h2.RST_STREAM, 0, s, CANCEL)), "abort_floods"),
+    ("made you reset", [], flood_h2(lambda s: GET(s, "GET", "/attack/big") + h2.frame(h2.WINDOW_UPDATE, 0, s, bytes(4))),
+     "abort_floods"),
+    ("RST_STREAM", [], flood_h2(lambda s: h2.frame(h2.RST_STREAM, 0, 1, CANCEL), OPEN_GET), "h2_flood_rst_stream"),
+    ("PING", [], flood_h2(lambda s: h2.frame(h2.PING, 0, 0, b"12345678")), "h2_flood_ping"),
+    ("SETTINGS", [], flood_h2(lambda s: h2.frame(h2.SETTINGS)), "h2_flood_settings"),
+    ("PRIORITY", [], flood_h2(lambda s: h2.frame(h2.PRIORITY, 0, 1, b"\0\0\0\0\x10"), OPEN_PUT), "h2_flood_priority"),
+    ("WINDOW_UPDATE", [], flood_h2(lambda s: h2.frame(h2.WINDOW_UPDATE, 0, 0, b"\0\0\0\1")), "h2_flood_window_update"),
+    ("empty DATA", [], flood_h2(lambda s: h2.frame(h2.DATA, 0, 1), OPEN_PUT), "h2_flood_empty_data"),
+    ("CONTINUATION", [], flood_h2(lambda s: h2.frame(h2.CONTINUATION, 0, 1), h2.frame(h2.HEADERS, 0, 1, b"\x84")),
+     "h2_flood_continuation"),
+    ("unknown frames", [], flood_h2(lambda s: h2.frame(0xfa, 0xff, s, b"whatever")), "h2_flood_unknown"),
+    ("slow heads", SHORT, hold(plain, 100, b"GET /attack/k HTTP/1.1\r\nHost: a\r\nX: ", b"a"), "heads_slow"),
+    ("slow heads over h2", SHORT, hold(plain, 100, h2.start() + h2.frame(h2.HEADERS, 0, 1, b"\x82")), "heads_slow"),
+    ("slow bodies", SHORT, hold(plain, 100, b"PUT /attack/slow HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nab"), "bodies_stalled"),
+    ("uploads that fill the buffers", [], hold(plain, 200, b"PUT /attack/s HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nab"),
+     "bodies_over_share"),
+    ("slow readers", SHORT, hold(small_window, 50, b"GET /attack/big HTTP/1.1\r\nHost: a\r\n\r\n"), "sends_stalled"),
+    ("slow readers over h2", SHORT, hold(plain, 50, h2.start((4, 0)) + GET(1, "GET", "/attack/big"),
+                                         h2.frame(h2.PING, 0, 0, b"12345678")), "sends_stalled"),
+    ("too many connections", [], hold(plain, 500), "connections_over_address"),
+    ("silent handshakes", [], hold(secure, 300, b"\x16\x03\x01\x02\x00"), "connections_accepted"),
+    ("clear text for TLS", [], hold(secure, 100, b"GET / HTTP/1.1\r\n\r\n"), "tls_plain"),
+    ("renegotiation and old TLS", [], renegotiate, "tls_failed"),
+    ("too many requests", ["rate"], hammer, "requests_over_rate"),
+]
+
+
+# ---- The game ----
+
+def benign_load(server, until, share):
+    """Plain requests that cost the server about `share` of a second of CPU each second."""
+    began, cpu0 = time.monotonic(), cpu_s(server)
+    next_look, pause = began + 0.5, 0.0
+    with plain(server) as sock:
+        while time.monotonic() < until:
+            sock.sendall(b"GET /attack/k HTTP/1.1\r\nHost: a\r\n\r\n" * 8)
+            left = 8 * 4096
+            while left > 0:
+                left -= len(sock.recv(1 << 20))
+            if time.monotonic() > next_look:
+                next_look += 0.5
+                now = (cpu_s(server) - cpu0) / (time.monotonic() - began)
+                pause = min(0.05, max(0.0, pause + (0.0005 if now > share else -0.0005)))
+            if pause > 0:
+                time.sleep(pause)
+
+
+class Clock:
+    """True for SECONDS, and a while longer if a counter has not grown by then."""
+
+    def __init__(self, server, counter):
+        self.server, self.counter, self.until = server, counter, time.monotonic() + SECONDS
+        self.limit = self.until + 30
+        self.before = counters(server)[counter]
+
+    def __call__(self):
+        now = time.monotonic()
+        if now < self.until:
+            return True
+        if now > self.limit or counters(self.server)[self.counter] != self.before:
+            return False
+        self.until = now + 0.1
+        return True
+
+
+def beside(server, load):
+    """Runs a load beside a normal client: the client, CPU seconds a second, and how counters grew."""
+    before, cpu0, began = counters(server), cpu_s(server), time.monotonic()
+    normal = Normal(server)
+    normal.start()
+    load(time.monotonic() + SECONDS)
+    gs.wait_until(lambda: len(normal.times) >= 20, 60)
+    normal.done.set()
+    normal.join()
+    share = (cpu_s(server) - cpu0) / (time.monotonic() - began)
+    return normal, share, {name: value - before[name] for name, value in counters(server).items()}
+
+
+def play(server, name, attack, counter):
+    clock = Clock(server, counter)
+    normal, share, grown = beside(server, lambda until: attack(server, clock))
+    gs.check(f"{name}: {counter} names it", grown[counter] > 0, grown)
+    gs.check(f"{name}: the normal client is served", not normal.wrong and len(normal.times) >= 20, normal.wrong[:3])
+    gs.check(f"{name}: memory is bounded", server.memory() < MEMORY_BOUND, server.memory())
+    gs.check(f"{name}: the server lives", server.process.poll() is None, server.log()[-1000:])
+    if gs.FULL:
+        benign, benign_share, _ = beside(server, lambda until: benign_load(server, until, share))
+        print(f"{name}: p99 {normal.p99_ms():.2f} ms at {share:.2f} cores, benign {benign.p99_ms():.2f} ms at {benign_share:.2f}")
+        gs.check(f"{name}: p99 is at most twice that of a benign load", normal.p99_ms() <= 2 * benign.p99_ms() + 2,
+                 f"{normal.p99_ms():.2f} {benign.p99_ms():.2f}")
+
+
+def prepare(server):
+    server.request("PUT", "/attack")
+    gs.check_eq("stored", server.request("PUT", "/attack/k", BODY).status, 200)
+    gs.check_eq("stored", server.request("PUT", "/attack/big", gs.bytes_of(8 << 20)).status, 200)
+
+
+def main():
+    for options in ([], SHORT, ["rate"]):
+        rows = [row for row in ATTACKS if row[1] == options]
+        limited = [] if options != ["rate"] else ["--listen", f"127.0.0.1:{gs.free_port()},rate=50"]
+        with gs.Server(*LIMITS, *(options if options != ["rate"] else limited), tls=True, size="128M") as server:
+            prepare(server)
+            port = server.port
+            for name, _, attack, counter in rows:
+                if options == ["rate"]:
+                    server.port = int(limited[1].split(":")[1].split(",")[0])
+                    attack = at_port(attack, server.port)
+                    server.port = port
+                gs.run(lambda: play(server, name, attack, counter))
+    gs.finish()
+
+
+def at_port(attack, port):
+    """The same attack on another listener."""
+
+    def moved(server, go_on):
+        attack(type("Target", (), {"port": port})(), go_on)
+
+    return moved
+
+
+main()
