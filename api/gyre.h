@@ -112,8 +112,8 @@ enum gyre_retention {
     GYRE_RETENTION_AUTO,      /* what is asked for stays: FREQUENCY or RECENCY, as a running
                                  comparison finds better */
     GYRE_RETENTION_FIFO,      /* the oldest leaves, asked for or not */
-    GYRE_RETENTION_FREQUENCY, /* new objects have to be asked for again to stay for long: keeps scans
-                                 from displacing the rest */
+    GYRE_RETENTION_FREQUENCY, /* new objects have to be asked for again to stay for long: keeps
+                                 scans from displacing the rest */
     GYRE_RETENTION_RECENCY,   /* new objects stay as long as old ones */
 };
 

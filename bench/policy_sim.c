@@ -55,7 +55,8 @@ static const char help[] =
     "  --only POLICY       one reference\n"
     "  --references        references alone\n"
     "  --real              write bodies, as a server does\n"
-    "  --dir DIR           where the store is made (default /dev/shm; with --real $TMPDIR or /tmp)\n"
+    "  --dir DIR           where the store is made (default /dev/shm; with --real $TMPDIR or "
+    "/tmp)\n"
     "  --json              one object a line\n";
 
 static _Noreturn void die(const char *what, const char *why)
@@ -186,8 +187,10 @@ static void show(const struct options *o, const struct title *title, const char 
 {
     double hit = (double)result->hits / (double)(result->requests | (result->requests == 0));
     double byte_hit = (double)result->hit_bytes / (double)(result->bytes | (result->bytes == 0));
-    double prefix = (double)result->prefix_hits / (double)(result->requests | (result->requests == 0));
-    double wa = 1 + (double)result->rewritten / (double)(result->inserted | (result->inserted == 0));
+    double prefix =
+        (double)result->prefix_hits / (double)(result->requests | (result->requests == 0));
+    double wa =
+        1 + (double)result->rewritten / (double)(result->inserted | (result->inserted == 0));
     if (isatty(2))
         fprintf(stderr, "\r%60s\r", "");
     if (o->json)

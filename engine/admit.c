@@ -44,9 +44,9 @@ static void drain(struct eng_stripe *stripe)
     if (head - samples->tail > ENG_SAMPLES) /* the oldest were written over */
         samples->tail = head - ENG_SAMPLES;
     for (; samples->tail != head; samples->tail++)
-        eng_shadow_feed(&stripe->rt->shadow,
-                        atomic_load_explicit(&samples->at[samples->tail % ENG_SAMPLES],
-                                             memory_order_relaxed));
+        eng_shadow_feed(
+            &stripe->rt->shadow,
+            atomic_load_explicit(&samples->at[samples->tail % ENG_SAMPLES], memory_order_relaxed));
 }
 
 static uint64_t objects_of(const struct eng_stripe_rt *rt)
@@ -130,15 +130,15 @@ uint8_t eng_admit(struct eng_store *store, uint8_t pool, const uint8_t key[32],
         .segment_units = at->segment_units,
     };
     eng_alloc_lock(home);
-    newcomer.remembered = eng_ghost_has(&home->rt->ghost, home->ghost, home->n_ghost,
-                                        identity_of(home, &place));
+    newcomer.remembered =
+        eng_ghost_has(&home->rt->ghost, home->ghost, home->n_ghost, identity_of(home, &place));
     if (home != at) {
         eng_alloc_unlock(home);
         eng_alloc_lock(at);
     }
     newcomer.m_may_grow = eng_ring_may_grow_locked(at, m);
-    bool to_main = eng_ring_of(at, s)->max_segments == 0 ||
-                   eng_policy_admits(&at->rt->policy, &newcomer);
+    bool to_main =
+        eng_ring_of(at, s)->max_segments == 0 || eng_policy_admits(&at->rt->policy, &newcomer);
     eng_alloc_unlock(at);
     return to_main ? m : s;
 }

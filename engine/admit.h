@@ -23,8 +23,8 @@ void eng_admitted_locked(struct eng_stripe *stripe, const struct eng_place *plac
  * time, and the epoch. Needs the alloc lock. */
 uint32_t eng_first_flags_locked(struct eng_stripe *stripe, uint64_t object_bytes);
 
-/* Counts a hit of the object that `ref` has pinned, and, where its counter rises, of its parts: they
- * stay and go with it. */
+/* Counts a hit of the object that `ref` has pinned, and, where its counter rises, of its parts:
+ * they stay and go with it. */
 void eng_hit(struct eng_store *store, const struct eng_place *place, const struct eng_ref *ref);
 /* Notes a miss. */
 void eng_missed(struct eng_stripe *stripe, const struct eng_place *place);

@@ -39,16 +39,14 @@ static void check_ring(struct eng_checking *c, const struct eng_stripe *stripe, 
         return;
     for (uint32_t i = 0; i < n; i++) {
         if (at >= stripe->n_segments || !is_of(&rows[at], ring_id)) {
-            eng_check_violated(c, stripe, "E48", "ring %u leads to segment %" PRIu32,
-                               ring_id, at);
+            eng_check_violated(c, stripe, "E48", "ring %u leads to segment %" PRIu32, ring_id, at);
             return;
         }
         at = rows[at].successor;
         if ((at == ring->tail_segment) != (i == n - 1)) {
             eng_check_violated(c, stripe, "E48",
-                               "ring %u closes after %" PRIu32 " of %" PRIu32
-                               " segments",
-                               ring_id, i + 1, n);
+                               "ring %u closes after %" PRIu32 " of %" PRIu32 " segments", ring_id,
+                               i + 1, n);
             return;
         }
     }
@@ -118,8 +116,7 @@ static bool document_starts_in(const struct eng_stripe *stripe, const struct ext
 
 static gyre_err check_extents(struct eng_checking *c, const struct eng_stripe *stripe)
 {
-    struct extent *extents =
-        malloc((ENG_RINGS * ENG_RUNS + ENG_RESERVATIONS) * sizeof *extents);
+    struct extent *extents = malloc((ENG_RINGS * ENG_RUNS + ENG_RESERVATIONS) * sizeof *extents);
 
     uint64_t reserved = 0;
 

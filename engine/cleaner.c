@@ -46,8 +46,8 @@ static void mark_reservations_locked(struct eng_batch *batch)
 
 /* ---- Meeting documents ---- */
 
-/* Where estimated lengths chain slab to slab there can be more than a batch has places for: the rest
- * stays for this lap. */
+/* Where estimated lengths chain slab to slab there can be more than a batch has places for: the
+ * rest stays for this lap. */
 static void meet(struct eng_batch *batch, uint64_t offset, uint32_t slot)
 {
     uint32_t units = batch->stripe->slots[slot].units;

@@ -18,7 +18,8 @@ struct eng_clean_step {
 
 /* One step of a ring's hand: about 4 MiB or 128 documents, to where no document lies across, or a
  * whole new segment. `limit_units`: clean space to hold at most; older runs are forgotten beyond
- * it. `hard`: nobody stays for being hit. NO_SPACE: the ring has no segments. IO. Needs the clean lock, not the alloc lock. */
+ * it. `hard`: nobody stays for being hit. NO_SPACE: the ring has no segments. IO. Needs the clean
+ * lock, not the alloc lock. */
 GYRE_MUST_USE gyre_err eng_clean_step_locked(struct eng_stripe *stripe, uint8_t ring,
                                              uint64_t limit_units, bool hard,
                                              struct eng_clean_step *step_out);

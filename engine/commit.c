@@ -148,8 +148,8 @@ static gyre_err write_document(struct eng_store *store, const struct eng_commit 
     const struct iovec meta = {(void *)(uintptr_t)commit->meta, commit->meta_len};
     const struct iovec body = {(void *)(uintptr_t)commit->body, commit->body_len};
     (void)eng_place_of(store, commit->spec.pool, commit->spec.key, &stripe);
-    uint8_t ring = eng_admit(store, commit->spec.pool, commit->spec.key, commit->spec.total_len,
-                             stripe);
+    uint8_t ring =
+        eng_admit(store, commit->spec.pool, commit->spec.key, commit->spec.total_len, stripe);
     return eng_placed_write(stripe, ring, &commit->spec, &meta, &body, placed_out);
 }
 

@@ -110,7 +110,8 @@ static bool find_place(struct copying *c, const struct eng_met *met)
 }
 
 /* The document's header if it is the one its entry speaks of, and whole as far as it goes. */
-static bool header_fits(const struct copying *c, const struct eng_met *met, const struct eng_doc *doc)
+static bool header_fits(const struct copying *c, const struct eng_met *met,
+                        const struct eng_doc *doc)
 {
     const struct eng_stripe *stripe = c->batch->stripe;
     return eng_doc_check(doc, stripe->crc_seed, met->offset, met->units) == GYRE_OK &&
@@ -173,8 +174,7 @@ static bool publish_locked(struct copying *c, struct eng_met *met, uint64_t to)
     uint32_t word = atomic_load_explicit(&record.word, memory_order_relaxed) & ENG_SLOT_FLAGS;
     uint32_t hits = word & ENG_SLOT_HITS;
     hits = met->promoted || hits == 0 ? 0 : hits - ENG_SLOT_HIT;
-    atomic_store_explicit(&record.word,
-                          (word & ~(ENG_SLOT_HITS | ENG_SLOT_ESTIMATE)) | hits,
+    atomic_store_explicit(&record.word, (word & ~(ENG_SLOT_HITS | ENG_SLOT_ESTIMATE)) | hits,
                           memory_order_relaxed);
     uint64_t entry = eng_entry_make(eng_entry_tag(met->entry), to, met->units,
                                     eng_entry_kind(met->entry), ENG_RING_M, false, met->entry);

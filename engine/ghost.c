@@ -83,7 +83,9 @@ void eng_ghost_put(struct eng_ghost *ghost, uint16_t *table, uint64_t n_places, 
     for (int i = 0; i < ENG_GHOST_WAYS; i++) {
         uint16_t place = spot.set[i];
         bool same = (place & FINGERPRINT_MASK) == spot.fingerprint;
-        uint32_t age = same ? EPOCHS + 1 : !remembered(ghost, place) ? EPOCHS : age_of(ghost, place);
+        uint32_t age = same                        ? EPOCHS + 1
+                       : !remembered(ghost, place) ? EPOCHS
+                                                   : age_of(ghost, place);
         if (age >= oldest) {
             oldest = age;
             chosen = i;
@@ -97,8 +99,7 @@ static uint16_t *find(const struct eng_ghost *ghost, const uint16_t *table, uint
 {
     struct spot spot = spot_of(table, n_places, identity);
     for (int i = 0; i < ENG_GHOST_WAYS; i++)
-        if ((spot.set[i] & FINGERPRINT_MASK) == spot.fingerprint &&
-            remembered(ghost, spot.set[i]))
+        if ((spot.set[i] & FINGERPRINT_MASK) == spot.fingerprint && remembered(ghost, spot.set[i]))
             return &spot.set[i];
     return NULL;
 }

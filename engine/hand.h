@@ -26,10 +26,10 @@ enum eng_fate {
 struct eng_met {
     uint64_t offset, entry;
     uint32_t units, slot;
-    uint8_t fate;    /* enum eng_fate */
-    bool settled;    /* nobody is asked: it never leaves, or lies under a pin or a reservation */
-    bool promoted;   /* COPIED: from S */
-    bool spent;      /* its time is over */
+    uint8_t fate;  /* enum eng_fate */
+    bool settled;  /* nobody is asked: it never leaves, or lies under a pin or a reservation */
+    bool promoted; /* COPIED: from S */
+    bool spent;    /* its time is over */
     bool in_main;
 };
 
@@ -46,7 +46,7 @@ struct eng_batch {
     uint32_t n;
     uint32_t n_copied; /* documents to be copied */
     uint64_t evicted, evicted_units, hops, expired;
-    uint32_t now; /* Unix seconds */
+    uint32_t now;           /* Unix seconds */
     uint64_t settled_pages; /* busy, and waiting will not change it: slabs, documents that never
                                leave */
     struct eng_pages pages;
@@ -61,8 +61,8 @@ void eng_judge_locked(struct eng_batch *batch);
  * all there. The alloc lock must not be held. */
 void eng_evict_parts(struct eng_batch *batch);
 
-/* Copies the documents whose fate that is to M and gives their entries the new place. What cannot be
- * copied goes. The alloc lock must not be held; may clean M. */
+/* Copies the documents whose fate that is to M and gives their entries the new place. What cannot
+ * be copied goes. The alloc lock must not be held; may clean M. */
 void eng_copy_batch(struct eng_batch *batch);
 
 /* Removes a document the hand takes and lets the ghost know. Needs the alloc lock. */

@@ -49,8 +49,7 @@ static void judge_alone(struct eng_batch *batch, struct eng_met *met)
     const struct eng_stripe *stripe = batch->stripe;
     const struct eng_slot *slot = &stripe->slots[met->slot];
     uint32_t word = word_of(batch, met);
-    met->in_main =
-        eng_ring_kind_of(batch->ring_id) == ENG_RING_M || eng_entry_in_main(met->entry);
+    met->in_main = eng_ring_kind_of(batch->ring_id) == ENG_RING_M || eng_entry_in_main(met->entry);
     bool busy = eng_pages_busy(&batch->pages, page_of(batch, met->offset));
     met->settled = busy || eng_pool_never_evicts(stripe->store, eng_slot_pool(slot)) ||
                    eng_entry_keep(met->entry);
@@ -152,7 +151,8 @@ static void remember_locked(struct eng_stripe *stripe, uint64_t identity)
 void eng_evict_locked(struct eng_batch *batch, const struct eng_met *met)
 {
     struct eng_stripe *stripe = batch->stripe;
-    uint32_t slot = eng_directory_locate_locked(stripe, met->slot, met->entry); /* it may have moved */
+    uint32_t slot =
+        eng_directory_locate_locked(stripe, met->slot, met->entry); /* it may have moved */
     if (slot == ENG_NO_SLOT)
         return;
     GYRE_CHECK(eng_directory_remove_locked(stripe, slot, met->entry));

@@ -59,8 +59,8 @@ static void clean_ahead(struct eng_stripe *stripe, uint8_t ring_id)
         return;
     while (moved < lap) {
         eng_alloc_lock(stripe);
-        bool enough = ring->n_segments == 0 || ring->clean_units >= target ||
-                      ring->n_runs >= RUNS_ENOUGH;
+        bool enough =
+            ring->n_segments == 0 || ring->clean_units >= target || ring->n_runs >= RUNS_ENOUGH;
         eng_alloc_unlock(stripe);
         if (enough)
             return;

@@ -12,8 +12,8 @@
 enum { CONTENDED_LAPS = 16, EPOCHS_PER_LAP = 64 };
 
 /* Documents that stay lie everywhere, and hardly ever leave room for a long extent between them. A
- * reservation for which so many times its length was cleaned in pieces gets its place at their cost:
- * the alternative were to clean all of the ring and find it nowhere. */
+ * reservation for which so many times its length was cleaned in pieces gets its place at their
+ * cost: the alternative were to clean all of the ring and find it nowhere. */
 #define HARD_SHARE 4
 
 static void set_reserved_locked(struct eng_stripe *stripe, uint64_t units)
@@ -56,8 +56,7 @@ static void pass_time_locked(struct eng_stripe *stripe, uint64_t units)
         return;
     rt->epoch_units = 0;
     /* Why a stale answer is safe: one hit more or less is counted. */
-    atomic_store_explicit(&rt->epoch,
-                          atomic_load_explicit(&rt->epoch, memory_order_relaxed) + 1,
+    atomic_store_explicit(&rt->epoch, atomic_load_explicit(&rt->epoch, memory_order_relaxed) + 1,
                           memory_order_relaxed);
 }
 

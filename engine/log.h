@@ -1,5 +1,5 @@
-/* Space in a stripe: two rings of segments per pool (M, and S where the policy wants one), the clean
- * runs ahead of their writers, and the reservations of extents that are being written.
+/* Space in a stripe: two rings of segments per pool (M, and S where the policy wants one), the
+ * clean runs ahead of their writers, and the reservations of extents that are being written.
  *
  *   segment: FREE -> RING [eng_ring_enter_locked]
  *   bytes:   document or dead -> clean run [cleaner] -> reserved [eng_log_take_locked]
@@ -42,8 +42,8 @@ GYRE_MUST_USE gyre_err eng_log_reserve(struct eng_stripe *stripe, uint8_t ring, 
 /* A slab: from `least` to `most` units, as the next clean run has them. *units_out: how many.
  * Results as eng_log_reserve. */
 GYRE_MUST_USE gyre_err eng_log_reserve_slab(struct eng_stripe *stripe, uint8_t ring, uint64_t least,
-                                            uint64_t most, uint64_t *start_out,
-                                            uint64_t *units_out, uint32_t *reservation_out);
+                                            uint64_t most, uint64_t *start_out, uint64_t *units_out,
+                                            uint32_t *reservation_out);
 /* The same from what is clean already. NO_SPACE: nothing that is fits. BUSY. */
 GYRE_MUST_USE gyre_err eng_log_take_locked(struct eng_stripe *stripe, uint8_t ring, uint64_t units,
                                            bool is_slab, uint64_t *start_out,
@@ -68,8 +68,8 @@ void eng_ring_share_locked(struct eng_stripe *stripe, uint8_t pool);
 /* The segments the hand of this ring enters next, at most `max`; how many. */
 size_t eng_ring_ahead_locked(const struct eng_stripe *stripe, uint8_t ring, uint32_t *segments_out,
                              size_t max);
-/* Moves the hand into its next segment: a FREE one, which is clean as a whole at once; or, where the
- * pool's other ring has more than its share, the one that ring would enter next; or else the
+/* Moves the hand into its next segment: a FREE one, which is clean as a whole at once; or, where
+ * the pool's other ring has more than its share, the one that ring would enter next; or else the
  * successor of the one it is in. Extends the horizon if need be. NO_SPACE: the ring has no segment
  * and may take none. IO. Needs the clean lock too. */
 GYRE_MUST_USE gyre_err eng_ring_enter_locked(struct eng_stripe *stripe, uint8_t ring);

@@ -184,8 +184,8 @@ static void fill_header(struct eng_part *part, const struct eng_spec *object)
     memcpy(part->pages, &doc, sizeof doc);
 }
 
-/* A length that was not known gets its own end now, and the part its serial. Returns the first flags
- * of its slot. */
+/* A length that was not known gets its own end now, and the part its serial. Returns the first
+ * flags of its slot. */
 static uint32_t settle(struct eng_part *part, const struct eng_spec *object)
 {
     struct eng_stripe *stripe = part->extent.stripe;

@@ -28,8 +28,7 @@ static gyre_err find_place_in(struct eng_stripe *stripe, uint8_t ring, uint64_t 
         err = eng_slab_acquire(stripe, ring, units, &placed->slab);
         placed->start = err == GYRE_OK ? placed->slab->used : 0;
     } else {
-        err =
-            eng_log_reserve(stripe, ring, units, false, &placed->start, &placed->reservation);
+        err = eng_log_reserve(stripe, ring, units, false, &placed->start, &placed->reservation);
     }
     placed->ring = ring;
     return err;

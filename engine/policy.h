@@ -38,9 +38,9 @@ enum eng_grade { ENG_GRADE_COMMON = 0, ENG_GRADE_SMALL = 1, ENG_GRADE_LARGE = 2 
 
 /* Of a stripe. Any numbers in it are safe. */
 struct eng_policy {
-    _Atomic uint32_t mode; /* [a] enum eng_mode */
-    uint32_t retention;    /* enum eng_retention; const after open */
-    uint64_t tokens_units; /* may be copied now */
+    _Atomic uint32_t mode;                       /* [a] enum eng_mode */
+    uint32_t retention;                          /* enum eng_retention; const after open */
+    uint64_t tokens_units;                       /* may be copied now */
     uint64_t sum_units, n_objects;               /* lately inserted, for the mean */
     uint64_t extents_units, n_extents;           /* lately reserved, for the mean */
     uint64_t inserted_units, copied_units;       /* since the store was opened */

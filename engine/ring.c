@@ -194,9 +194,10 @@ gyre_err eng_ring_enter_locked(struct eng_stripe *stripe, uint8_t ring)
     uint32_t theirs = grow ? ENG_NO_SEGMENT : next_from_other(stripe, ring);
     if (!grow && theirs == ENG_NO_SEGMENT && it->n_segments == 0)
         return GYRE_NO_SPACE;
-    uint32_t segment = grow                       ? next_free(stripe, 0)
-                       : theirs != ENG_NO_SEGMENT ? theirs
-                                                  : stripe->rt->segments[it->hand_segment].successor;
+    uint32_t segment = grow ? next_free(stripe, 0)
+                       : theirs != ENG_NO_SEGMENT
+                           ? theirs
+                           : stripe->rt->segments[it->hand_segment].successor;
     if (!announced_locked(stripe, segment)) {
         gyre_err err = eng_horizon_extend_locked(stripe);
         if (err != GYRE_OK)

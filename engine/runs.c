@@ -53,7 +53,7 @@ void eng_runs_drop_locked(struct eng_ring *ring, uint32_t i)
 }
 
 uint64_t eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
-                          uint64_t end, uint64_t limit_units)
+                              uint64_t end, uint64_t limit_units)
 {
     GYRE_CHECK(start < end && start % ENG_PAGE_UNITS == 0 && end % ENG_PAGE_UNITS == 0);
     begin_change(ring);
@@ -96,7 +96,8 @@ static uint32_t find_shortest(const struct eng_ring *ring, uint64_t segment_unit
 }
 
 bool eng_runs_take_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t least,
-                          uint64_t most, uint64_t *start_out, uint64_t *units_out, uint32_t *n_older_out)
+                          uint64_t most, uint64_t *start_out, uint64_t *units_out,
+                          uint32_t *n_older_out)
 {
     uint32_t i = ring->n_runs;
     if (least < most && ring->cursor > 0)

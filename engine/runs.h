@@ -23,7 +23,8 @@ uint64_t eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uin
  * preferred: small demands do not spoil places for large ones, and what is written together lies
  * together. *n_older_out: how many runs lie before it. */
 bool eng_runs_take_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t least,
-                          uint64_t most, uint64_t *start_out, uint64_t *units_out, uint32_t *n_older_out);
+                          uint64_t most, uint64_t *start_out, uint64_t *units_out,
+                          uint32_t *n_older_out);
 
 /* Puts [start, end) back in front of what lies behind it. False when that place is not at the head
  * of the queue or the queue is full: the bytes then wait for the next lap. */

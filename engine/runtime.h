@@ -29,7 +29,7 @@
 #define ENG_PINS 32768
 #define ENG_RINGS (2 * ENG_MAX_POOLS) /* M of a pool: its number; S: ENG_MAX_POOLS behind it */
 #define ENG_RUNS 1024                 /* clean runs known per ring */
-#define ENG_RESERVATIONS 4096 /* extents being written, per stripe */
+#define ENG_RESERVATIONS 4096         /* extents being written, per stripe */
 #define ENG_GRANULE (16u << 10)
 #define ENG_NO_SLOT UINT32_MAX
 #define ENG_SAMPLES 1024  /* sampled requests that wait for the shadow, per stripe */
@@ -128,13 +128,13 @@ struct eng_stripe_rt {
     uint64_t sync_done;           /* [sync_lock] the last that succeeded, by its syncs_begun */
     uint32_t horizon_all;         /* [w] that header announces every segment */
     uint32_t n_horizon;
-    uint32_t horizon[ENG_HORIZON];        /* [w] as in the last header written */
-    uint32_t reservations_high;           /* [w] reservations from here on are free */
+    uint32_t horizon[ENG_HORIZON];         /* [w] as in the last header written */
+    uint32_t reservations_high;            /* [w] reservations from here on are free */
     _Alignas(64) struct eng_policy policy; /* [w] */
-    uint64_t epoch_units;         /* [w] reserved in this epoch */
-    _Alignas(64) _Atomic uint32_t epoch; /* [a] counts 64ths of the stripe that were written; on a
-                                            line of its own, since every hit reads it */
-    _Alignas(64) struct eng_ghost ghost;  /* [w] */
+    uint64_t epoch_units;                  /* [w] reserved in this epoch */
+    _Alignas(64) _Atomic uint32_t epoch;   /* [a] counts 64ths of the stripe that were written; on a
+                                              line of its own, since every hit reads it */
+    _Alignas(64) struct eng_ghost ghost;   /* [w] */
     struct eng_ring rings[ENG_RINGS];
     struct eng_samples samples;
     struct eng_shadow shadow; /* [k] */

@@ -103,8 +103,8 @@ static void make_room(struct eng_shadow *shadow, struct eng_shadow_cache *cache,
     while (cache->small.n + cache->main.n > 0 &&
            (cache->free == NO_NODE ||
             cache->small.units + cache->main.units + units > shadow->capacity_units)) {
-        bool small = cache->small.n > 0 && (cache->small.units * S_SHARE > shadow->capacity_units ||
-                                            cache->main.n == 0);
+        bool small = cache->small.n > 0 &&
+                     (cache->small.units * S_SHARE > shadow->capacity_units || cache->main.n == 0);
         if (small)
             evict_small(shadow, cache);
         else if (cache->main.n > 0)

@@ -62,8 +62,8 @@ struct eng_shadow {
     uint16_t ghost_table[ENG_SHADOW_GHOST];
 };
 
-/* What happened to a sampled key: its hash with the low bits replaced. 8..7 kind, 6..0 size class of
- * the object (entry.h), where it is known. */
+/* What happened to a sampled key: its hash with the low bits replaced. 8..7 kind, 6..0 size class
+ * of the object (entry.h), where it is known. */
 enum eng_event { ENG_EVENT_HIT = 0, ENG_EVENT_MISS = 1, ENG_EVENT_PUT = 2 };
 
 static inline uint64_t eng_shadow_event(uint64_t hash, enum eng_event kind, unsigned size_class)

@@ -17,7 +17,7 @@ enum slab_state { SLAB_NONE, SLAB_IDLE, SLAB_BUSY };
 
 struct eng_slab_cache {
     struct eng_lock lock;
-    struct eng_cond idle; /* a slab is no longer busy */
+    struct eng_cond idle;                        /* a slab is no longer busy */
     struct eng_slab slabs[ENG_RINGS][ENG_SLABS]; /* state_ under the lock, the rest the holder's */
 };
 
@@ -66,9 +66,8 @@ static gyre_err reserve(struct eng_stripe *stripe, uint64_t units, struct eng_sl
     uint64_t least = eng_align_up(units, ENG_PAGE_UNITS);
     uint64_t most = full_size(stripe, units);
     uint64_t size;
-    gyre_err err =
-        eng_log_reserve_slab(stripe, slab->ring, least, most > least ? most : least, &slab->start,
-                             &size, &slab->reservation);
+    gyre_err err = eng_log_reserve_slab(stripe, slab->ring, least, most > least ? most : least,
+                                        &slab->start, &size, &slab->reservation);
     if (err != GYRE_OK)
         return err;
     slab->used = slab->start;

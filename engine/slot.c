@@ -164,7 +164,8 @@ bool eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word, uint32_t epoc
 bool eng_slot_note_epoch(struct eng_slot *slot, uint32_t slot_word, uint32_t epoch)
 {
     uint32_t now = atomic_load_explicit(&slot->word, memory_order_relaxed);
-    while (((now ^ slot_word) & ENG_SLOT_GENERATION) == 0 && ((now ^ epoch) & ENG_SLOT_EPOCH) != 0) {
+    while (((now ^ slot_word) & ENG_SLOT_GENERATION) == 0 &&
+           ((now ^ epoch) & ENG_SLOT_EPOCH) != 0) {
         uint32_t next = (now & ~ENG_SLOT_EPOCH) | (epoch & ENG_SLOT_EPOCH);
         if (atomic_compare_exchange_weak_explicit(&slot->word, &now, next, memory_order_relaxed,
                                                   memory_order_relaxed))

@@ -94,7 +94,7 @@ struct eng_store {
     _Atomic uint32_t closing;  /* 1: new work is refused */
     _Atomic uint32_t active;   /* calls in progress that a close waits for */
     uint32_t sync_interval_ms;
-    bool hollow; /* [c] as asked for in eng_open */
+    bool hollow;               /* [c] as asked for in eng_open */
     struct eng_keeper *keeper; /* engine/keeper.h; NULL while none runs */
 };
 

@@ -10,10 +10,10 @@
 #include "bench/sim/requests.h"
 
 struct sim_result {
-    uint64_t requests, hits;        /* after the warm-up */
+    uint64_t requests, hits; /* after the warm-up */
     uint64_t bytes, hit_bytes;
-    uint64_t inserted, rewritten;   /* bytes, all of the run; references rewrite nothing */
-    uint64_t prefix_hits;           /* hits whose chain was there from its beginning on */
+    uint64_t inserted, rewritten; /* bytes, all of the run; references rewrite nothing */
+    uint64_t prefix_hits;         /* hits whose chain was there from its beginning on */
     uint64_t mode_switches, hops, promotions, copies, ghost_finds;
     uint32_t mode;    /* at the end */
     bool chain_holds; /* all of the present chain was there so far */

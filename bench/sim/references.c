@@ -373,8 +373,9 @@ static void run_belady(const struct sim_run *run, struct sim_result *result)
 }
 
 const struct sim_reference sim_references[] = {
-    {"fifo", run_fifo},     {"lru", run_lru},           {"sieve", run_sieve},
-    {"s3-fifo", run_s3fifo}, {"w-tinylfu", run_wtinylfu}, {"belady", run_belady},
+    {"fifo", run_fifo},          {"lru", run_lru},
+    {"sieve", run_sieve},        {"s3-fifo", run_s3fifo},
+    {"w-tinylfu", run_wtinylfu}, {"belady", run_belady},
 };
 const size_t sim_n_references = sizeof sim_references / sizeof sim_references[0];
 

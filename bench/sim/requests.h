@@ -39,16 +39,17 @@ struct sim_stream {
 
 extern const struct sim_stream sim_streams[];
 extern const size_t sim_n_streams;
-/* Makes `stream` scaled: capacity divided by `divisor`, which divides the number of requests too. */
+/* Makes `stream` scaled: capacity divided by `divisor`, which divides the number of requests too.
+ */
 void sim_stream_make(const struct sim_stream *stream, uint32_t divisor, uint64_t seed,
                      struct sim_requests *requests_out, uint64_t *capacity_out,
                      uint64_t *segment_out);
 
 /* Reads a trace. Formats: "oracleGeneral" (libCacheSim: 24-byte records of u32 time, u64 id, u32
- * size, i64 next), "arc" (lines of first block, count, ...), "lines" (one key a line), "sized" (lines
- * of time, key, size), "address" (lines of an access kind and a hexadecimal address), "mooncake"
- * (JSON lines with "hash_ids": chains of blocks), "u64" and "u32be" (bare binary keys). NULL: by
- * the file's looks. `fixed` bytes an object, where the trace has no sizes or, for nonzero `force`,
- * anyway. At most `most` requests. False: `message` says why. */
+ * size, i64 next), "arc" (lines of first block, count, ...), "lines" (one key a line), "sized"
+ * (lines of time, key, size), "address" (lines of an access kind and a hexadecimal address),
+ * "mooncake" (JSON lines with "hash_ids": chains of blocks), "u64" and "u32be" (bare binary keys).
+ * NULL: by the file's looks. `fixed` bytes an object, where the trace has no sizes or, for nonzero
+ * `force`, anyway. At most `most` requests. False: `message` says why. */
 bool sim_trace_read(const char *path, const char *format, uint32_t fixed, bool force, size_t most,
                     struct sim_requests *requests_out, char *message, size_t message_size);

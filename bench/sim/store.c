@@ -1,4 +1,5 @@
-/* The store as a policy under test: engine and allocator as they are, on a medium without bodies. */
+/* The store as a policy under test: engine and allocator as they are, on a medium without bodies.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -128,7 +129,8 @@ static uint64_t capacity_of(const struct eng_store *store)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < store->n_stripes; i++)
-        bytes += eng_pool_max_segments(&store->super, i, ENG_POOL_MAIN) * store->super.segment_bytes;
+        bytes +=
+            eng_pool_max_segments(&store->super, i, ENG_POOL_MAIN) * store->super.segment_bytes;
     return bytes;
 }
 
@@ -180,12 +182,13 @@ static void remove_store(const char *dir)
         fprintf(stderr, "policy_sim: cannot remove %s\n", dir);
 }
 
-/* Files carry more than data: the store is asked for so much that its data has about the capacity. */
+/* Files carry more than data: the store is asked for so much that its data has about the capacity.
+ */
 static uint64_t store_bytes(const struct sim_run *run, const struct sim_store *wish)
 {
     uint64_t average = wish->average_object_bytes != 0 ? wish->average_object_bytes : 4096;
-    uint64_t overhead = run->capacity_bytes / average * 44 + (UINT64_C(16) << 20) +
-                        2 * wish->segment_bytes;
+    uint64_t overhead =
+        run->capacity_bytes / average * 44 + (UINT64_C(16) << 20) + 2 * wish->segment_bytes;
     return run->capacity_bytes + overhead;
 }
 

@@ -159,9 +159,14 @@ static const struct {
     const char *name;
     bool (*read)(struct reading *r);
 } formats[] = {
-    {"oracleGeneral", read_oracle}, {"arc", read_arc},         {"lines", read_lines},
-    {"sized", read_sized},          {"address", read_address}, {"mooncake", read_mooncake},
-    {"u32", read_u32},              {"u64", read_u64},
+    {"oracleGeneral", read_oracle},
+    {"arc", read_arc},
+    {"lines", read_lines},
+    {"sized", read_sized},
+    {"address", read_address},
+    {"mooncake", read_mooncake},
+    {"u32", read_u32},
+    {"u64", read_u64},
 };
 enum { N_FORMATS = sizeof formats / sizeof formats[0] };
 

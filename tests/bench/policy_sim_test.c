@@ -1,6 +1,9 @@
 /* The store's eviction against LRU and FIFO on made-up streams, through the engine's own policy and
  * allocator on a medium without bodies. The short form is smaller by a divisor; what is lost to the
- * ends of segments then is more, and so the bounds are a little lower than those of the long form. */
+ * ends of segments then is more, and so the bounds are a little lower than those of the long form.
+ */
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "bench/sim/policy.h"
@@ -30,7 +33,7 @@ static const struct sim_stream *stream_of(const char *name)
 static void measure(const struct bar *bar)
 {
     struct sim_requests requests;
-    struct sim_result ours, lru, fifo;
+    struct sim_result ours, lru = {0}, fifo = {0};
     char message[1000];
     uint64_t capacity, segment;
     const struct sim_stream *stream = stream_of(bar->stream);
@@ -42,8 +45,8 @@ static void measure(const struct bar *bar)
     struct sim_store store = {
         .dir = memory, .segment_bytes = segment, .stripes = 1, .retention = ENG_RETENTION_AUTO};
     CHECK_MSG(sim_store_run(&run, &store, &ours, message, sizeof message), "%s", message);
-    sim_reference_of("lru")->run(&run, &(lru = (struct sim_result){0}));
-    sim_reference_of("fifo")->run(&run, &(fifo = (struct sim_result){0}));
+    sim_reference_of("lru")->run(&run, &lru);
+    sim_reference_of("fifo")->run(&run, &fifo);
     double wa = 1 + (double)ours.rewritten / (double)ours.inserted;
     printf("%s: %.2f, LRU %.2f, FIFO %.2f, write amplification %.3f\n", bar->stream,
            ratio_of(&ours), ratio_of(&lru), ratio_of(&fifo), wa);

@@ -1,4 +1,5 @@
 /* Who is remembered, and for how long. */
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/ghost.h"

@@ -86,10 +86,12 @@ TEST(a_run_is_cut_joined_and_given_back)
     CHECK(eng_runs_take_locked(ring, SEGMENT_UNITS, 704, 704, &start, &taken, &n_older));
     CHECK_EQ_U64(start, 672);
     CHECK_EQ_INT(n_older, 1);
-    CHECK(eng_runs_take_locked(ring, SEGMENT_UNITS, 640, 640, &start, &taken, &n_older)); /* used up: it is gone */
+    CHECK(eng_runs_take_locked(ring, SEGMENT_UNITS, 640, 640, &start, &taken,
+                               &n_older)); /* used up: it is gone */
     CHECK_EQ_U64(start, 0);
     CHECK_EQ_INT(ring->n_runs, 2);
-    CHECK(!eng_runs_take_locked(ring, SEGMENT_UNITS, SEGMENT_UNITS, SEGMENT_UNITS, &start, &taken, &n_older));
+    CHECK(!eng_runs_take_locked(ring, SEGMENT_UNITS, SEGMENT_UNITS, SEGMENT_UNITS, &start, &taken,
+                                &n_older));
     CHECK(eng_runs_give_back_locked(ring, SEGMENT_UNITS, 1344, 1376)); /* joins what follows */
     CHECK_EQ_INT(ring->n_runs, 2);
     CHECK(eng_runs_give_back_locked(ring, SEGMENT_UNITS, 32, 64)); /* in front, the same segment */

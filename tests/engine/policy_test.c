@@ -42,11 +42,11 @@ TEST(inv_E72_who_is_asked_for_stays)
         enum eng_grade grade;
         enum eng_verdict verdict;
     } rows[] = {
-        {false, 0, ENG_GRADE_COMMON, ENG_LEAVES}, {false, 1, ENG_GRADE_COMMON, ENG_LEAVES},
+        {false, 0, ENG_GRADE_COMMON, ENG_LEAVES},   {false, 1, ENG_GRADE_COMMON, ENG_LEAVES},
         {false, 2, ENG_GRADE_COMMON, ENG_PROMOTED}, {false, 1, ENG_GRADE_SMALL, ENG_PROMOTED},
-        {false, 2, ENG_GRADE_LARGE, ENG_LEAVES}, {false, 3, ENG_GRADE_LARGE, ENG_PROMOTED},
-        {true, 0, ENG_GRADE_COMMON, ENG_LEAVES}, {true, 1, ENG_GRADE_COMMON, ENG_STAYS},
-        {true, 1, ENG_GRADE_LARGE, ENG_LEAVES}, {true, 2, ENG_GRADE_LARGE, ENG_STAYS},
+        {false, 2, ENG_GRADE_LARGE, ENG_LEAVES},    {false, 3, ENG_GRADE_LARGE, ENG_PROMOTED},
+        {true, 0, ENG_GRADE_COMMON, ENG_LEAVES},    {true, 1, ENG_GRADE_COMMON, ENG_STAYS},
+        {true, 1, ENG_GRADE_LARGE, ENG_LEAVES},     {true, 2, ENG_GRADE_LARGE, ENG_STAYS},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct eng_policy policy = policy_of(ENG_RETENTION_AUTO, ENG_MODE_F);

@@ -12,8 +12,8 @@ static struct eng_shadow shadow;
 
 static void request(uint64_t key)
 {
-    eng_shadow_feed(&shadow, eng_shadow_event(eng_mix64(key + 1), ENG_EVENT_HIT,
-                                              eng_size_class(UNITS)));
+    eng_shadow_feed(&shadow,
+                    eng_shadow_event(eng_mix64(key + 1), ENG_EVENT_HIT, eng_size_class(UNITS)));
 }
 
 TEST(inv_E74_scans_ask_for_f_and_fading_asks_for_r)

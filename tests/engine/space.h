@@ -52,8 +52,7 @@ static inline void check_space(struct eng_stripe *stripe)
         for (uint32_t i = 0; i < ring->n_runs; i++) {
             const struct eng_run *run = eng_run_get(ring, i);
             const struct eng_segment_row *row = &rt->segments[run->start / stripe->segment_units];
-            CHECK_EQ_INT(row->pool, eng_ring_pool(ring_id));
-            CHECK_EQ_INT(row->kind, eng_ring_kind_of(ring_id));
+            CHECK_EQ_INT(eng_ring_id(row->pool, (enum eng_ring_kind)row->kind), ring_id);
             clean += run->end - run->start;
             for (uint64_t at = run->start;
                  at < run->end;) { /* runs of neighbouring segments may have been joined */
