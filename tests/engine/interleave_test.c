@@ -159,6 +159,7 @@ static struct eng_store *open_one(struct opening *o)
 {
     opening_init(o, test_tmpdir());
     o->open.stripes = 1;
+    o->open.retention = ENG_RETENTION_FIFO; /* what is pinned was asked for, and has to go */
     struct eng_store *store = open_ok(o);
     eng_keeper_stop(store); /* steps are for one thread */
     return store;
