@@ -310,6 +310,15 @@ static void await_first_joining(struct srv_names *names)
     pthread_mutex_unlock(&names->lock);
 }
 
+/* A long write-ahead log makes changes cheap and takes room beside the store: a 32nd of it, 4 to
+ * 64 MiB. */
+static unsigned wal_bytes_for(uint64_t capacity)
+{
+    const uint64_t least = 4 << 20, most = 64 << 20;
+    uint64_t bytes = capacity / 32;
+    return (unsigned)(bytes < least ? least : bytes > most ? most : bytes);
+}
+
 gyre_err srv_names_create(const struct srv_names_config *config, struct srv_names **names_out)
 {
     struct srv_names *names = calloc(1, sizeof *names);
@@ -319,6 +328,7 @@ gyre_err srv_names_create(const struct srv_names_config *config, struct srv_name
         return GYRE_NO_MEMORY;
     init(names);
     names->store = config->store;
+    names->wal_bytes = wal_bytes_for(gyre_capacity_bytes(names->store));
     names->unlisted = strdup(config->unlisted != NULL ? config->unlisted : "");
     gyre_err err = names->unlisted != NULL ? GYRE_OK : GYRE_NO_MEMORY;
     if (err == GYRE_OK && !find_path(names))

@@ -10,7 +10,7 @@
 #include "server/check.h"
 #include "server/s3/names_vfs.h"
 
-enum { APPLICATION_ID = 0x47794e6d, FORMAT = 1, WAL_BYTES = 64 << 20 };
+enum { APPLICATION_ID = 0x47794e6d, FORMAT = 1 };
 
 static const char *const texts[SRV_NAMES_N_STATEMENTS] = {
     [SRV_NAMES_BEGIN_WRITE] = "BEGIN IMMEDIATE",
@@ -99,7 +99,8 @@ static enum srv_names_fault ask(struct srv_names_db *db, const char *pragma, lon
     return note(db, sqlite3_exec(db->db, pragma, take_number, number_out, NULL));
 }
 
-static enum srv_names_fault set_up(struct srv_names_db *db, bool is_writer, unsigned cache_kib)
+static enum srv_names_fault set_up(struct srv_names_db *db, bool is_writer, unsigned cache_kib,
+                                   unsigned wal_bytes)
 {
     char pragmas[320];
     int reserved = SRV_NAMES_RESERVED;
@@ -109,10 +110,10 @@ static enum srv_names_fault set_up(struct srv_names_db *db, bool is_writer, unsi
         (void)sqlite3_file_control(db->db, NULL, SQLITE_FCNTL_RESERVE_BYTES, &reserved);
     snprintf(pragmas, sizeof pragmas,
              "PRAGMA page_size=%d;PRAGMA mmap_size=0;%sPRAGMA synchronous=NORMAL;"
-             "PRAGMA cache_size=-%u;PRAGMA wal_autocheckpoint=%d;PRAGMA journal_size_limit=%d;"
+             "PRAGMA cache_size=-%u;PRAGMA wal_autocheckpoint=%u;PRAGMA journal_size_limit=%u;"
              "PRAGMA trusted_schema=OFF;%s",
              SRV_NAMES_PAGE, is_writer ? "PRAGMA journal_mode=WAL;" : "", cache_kib,
-             WAL_BYTES / SRV_NAMES_PAGE, WAL_BYTES, is_writer ? "" : "PRAGMA query_only=ON;");
+             wal_bytes / SRV_NAMES_PAGE, wal_bytes, is_writer ? "" : "PRAGMA query_only=ON;");
     return note(db, sqlite3_exec(db->db, pragmas, NULL, NULL, NULL));
 }
 
@@ -159,7 +160,7 @@ static void create_private(const char *path)
 }
 
 static enum srv_names_fault open_db(struct srv_names_db *db, const char *path, bool is_writer,
-                                    unsigned cache_kib)
+                                    unsigned cache_kib, unsigned wal_bytes)
 {
     bool is_new;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
@@ -167,7 +168,7 @@ static enum srv_names_fault open_db(struct srv_names_db *db, const char *path, b
     enum srv_names_fault fault = note(db, sqlite3_open_v2(path, &db->db, flags, SRV_NAMES_VFS));
 
     if (fault == SRV_NAMES_FINE)
-        fault = set_up(db, is_writer, cache_kib);
+        fault = set_up(db, is_writer, cache_kib, wal_bytes);
     if (fault == SRV_NAMES_FINE)
         fault = look_at_format(db, &is_new);
     if (fault == SRV_NAMES_FINE && is_new)
@@ -177,7 +178,7 @@ static enum srv_names_fault open_db(struct srv_names_db *db, const char *path, b
 }
 
 enum srv_names_fault srv_names_db_open(struct srv_names_db *db, const char *path, bool is_writer,
-                                       unsigned cache_kib)
+                                       unsigned cache_kib, unsigned wal_bytes)
 {
     *db = (struct srv_names_db){0};
     if (!srv_names_vfs_register()) {
@@ -186,7 +187,7 @@ enum srv_names_fault srv_names_db_open(struct srv_names_db *db, const char *path
     }
     if (is_writer)
         create_private(path);
-    enum srv_names_fault fault = open_db(db, path, is_writer, cache_kib);
+    enum srv_names_fault fault = open_db(db, path, is_writer, cache_kib, wal_bytes);
     if (fault != SRV_NAMES_FINE)
         srv_names_db_close(db);
     return fault;

@@ -55,9 +55,10 @@ struct srv_names_db {
     char message[160]; /* of the last fault */
 };
 
-/* Opens the file; for a writer it is made if there is none. On a fault nothing is open. */
+/* Opens the file; for a writer it is made if there is none. Its write-ahead log is copied back when
+ * it has grown to `wal_bytes`. On a fault nothing is open. */
 enum srv_names_fault srv_names_db_open(struct srv_names_db *db, const char *path, bool is_writer,
-                                       unsigned cache_kib);
+                                       unsigned cache_kib, unsigned wal_bytes);
 /* A closed or zeroed one is allowed. */
 void srv_names_db_close(struct srv_names_db *db);
 

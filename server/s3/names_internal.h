@@ -19,6 +19,7 @@ enum { SRV_NAMES_READERS_MAX = 8, SRV_NAMES_PATH_MAX = 4096, SRV_NAMES_WRITERS_M
 struct srv_names {
     struct gyre_store *store;      /* [c] */
     char path[SRV_NAMES_PATH_MAX]; /* [c] */
+    unsigned wal_bytes;            /* [c] */
     char *unlisted;                /* [c] lines */
     pthread_t thread;              /* [c] */
     pthread_mutex_t lock;

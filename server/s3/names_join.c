@@ -150,7 +150,8 @@ static bool open_file(struct srv_names *names)
     if ((names->is_damaged || is_mixed(names)) && !discard(names))
         return false;
     atomic_fetch_add_explicit(&names->generation, 1, memory_order_acq_rel);
-    enum srv_names_fault fault = srv_names_db_open(&names->db, names->path, true, CACHE_KIB);
+    enum srv_names_fault fault =
+        srv_names_db_open(&names->db, names->path, true, CACHE_KIB, names->wal_bytes);
     note_identity(names);
     if (fault != SRV_NAMES_FINE)
         srv_names_fail(names, fault);

@@ -56,7 +56,7 @@ static enum srv_names_fault open_reader(struct srv_names *names, struct srv_name
 
     pthread_mutex_lock(&names->readers_lock);
     if (srv_names_is_in_place(names))
-        fault = srv_names_db_open(db, names->path, false, CACHE_KIB);
+        fault = srv_names_db_open(db, names->path, false, CACHE_KIB, names->wal_bytes);
     if (fault == SRV_NAMES_FINE && !srv_names_is_in_place(names)) {
         srv_names_db_close(db);
         fault = SRV_NAMES_TROUBLE;
