@@ -111,13 +111,23 @@ static bool front_create(struct srv_server *server)
         config.inherited = &server->inherited;
         server->front = srv_front_create(&config, without, sizeof(without));
         if (server->front != NULL)
-            srv_log(SRV_LOG_WARN, "no admin listener: %s", error);
+            server->admin_trouble = strdup(error);
     }
     if (server->front == NULL)
         fprintf(stderr, "gyre: %s\n", error);
     else
         srv_admin_set_front(&server->admin, server->front);
     return server->front != NULL;
+}
+
+/* What is said of the admin socket once the store is open: a store that is not to be had has one
+ * line to itself. */
+static void report_admin(struct srv_server *server)
+{
+    if (server->admin_trouble != NULL)
+        srv_log(SRV_LOG_WARN, "no admin listener: %s", server->admin_trouble);
+    free(server->admin_trouble);
+    server->admin_trouble = NULL;
 }
 
 /* The admin socket in a data directory that was not there before. */
@@ -331,6 +341,7 @@ static bool server_fini(struct srv_server *server)
     srv_access_log_destroy(server->access_log);
     srv_admin_fini(&server->admin);
     forget_admin_path(server);
+    free(server->admin_trouble);
     if (server->options != server->started) {
         srv_options_fini(server->options);
         free(server->options);
@@ -358,6 +369,7 @@ static bool server_init(struct srv_server *server)
     if (server->store == NULL || !s3_create(server))
         return false;
     srv_succession_listen(server);
+    report_admin(server);
     add_late_admin(server);
     srv_admin_set_store(&server->admin, server->store);
     return true;

@@ -25,7 +25,8 @@ struct srv_server {
         s3_handler; /* listeners point here; its data is set before the front opens */
     struct srv_handler admin_handler;
     struct srv_front *front;
-    char *admin_path; /* of the default admin socket; NULL: another, or none */
+    char *admin_path;    /* of the default admin socket; NULL: another, or none */
+    char *admin_trouble; /* why there is none, until the log has it; NULL: nothing to say */
     struct gyre_store *store;
     struct srv_s3 *s3;
 
