@@ -152,8 +152,8 @@ def errors(server):
         ("DELETE", "/nobucket/key", 404, "NoSuchBucket"), ("GET", "/sizes/none", 404, "NoSuchKey"),
         ("PUT", "/UPPER", 400, "InvalidBucketName"), ("PUT", "/ab", 400, "InvalidBucketName"), ("PUT", "/a..b", 400, "InvalidBucketName"),
         ("PUT", "/192.168.0.1", 400, "InvalidBucketName"), ("DELETE", "/nobucket", 404, "NoSuchBucket"),
-        ("GET", "/sizes/x?acl", 501, "NotImplemented"), ("PUT", "/sizes/x?tagging", 501, "NotImplemented"),
-        ("PATCH", "/sizes/x", 405, "MethodNotAllowed"), ("POST", "/sizes/x?uploads", 501, "NotImplemented"),
+        ("GET", "/sizes/x?acl", 404, "NoSuchKey"), ("PUT", "/sizes/x?tagging", 404, "NoSuchKey"),
+        ("PATCH", "/sizes/x", 405, "MethodNotAllowed"), ("GET", "/sizes?delete", 501, "NotImplemented"),
     ):
         conn.request(method, path)
         res = conn.getresponse()
