@@ -95,9 +95,13 @@ def send_block(connection, stream, block, end=True):
 
 def heads(server):
     for what, block, expected in HEADS:
-        connection = h2.Connection(server.port)
-        send_block(connection, 1, block)
-        status, _, error = connection.answer(1)
+        # libh2o may close before its last frame is out: then once more. An answer as to a request would end it at once.
+        for _ in range(20):
+            connection = h2.Connection(server.port)
+            send_block(connection, 1, block)
+            status, _, error = connection.answer(1)
+            if status is not None or error is not None:
+                break
         if expected == "no":
             gs.check(f"{what} is no request", status in (None, 400, 501) and (error not in (None, 0) or status), f"{status} {error}")
         else:
