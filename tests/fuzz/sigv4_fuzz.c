@@ -1,6 +1,7 @@
 /* Any bytes as the signed parts of a request: what is read lies within the request or the
  * signature, and the canonical form of a target is a fixed point. */
 #include "server/s3/sigv4.h"
+#include "tests/server/fake_fields.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,22 +14,6 @@ static void require(bool cond)
 {
     if (!cond)
         abort();
-}
-
-const struct srv_str *srv_request_field(const struct srv_request *req, const char *name,
-                                        size_t *count_out)
-{
-    const struct srv_str *first = NULL;
-    size_t count = 0;
-
-    for (size_t i = 0; i < req->n_fields; i++) {
-        const struct srv_field *field = &req->fields[i];
-        if (field->name.len == strlen(name) && memcmp(field->name.base, name, field->name.len) == 0)
-            first = count++ == 0 ? &field->value : first;
-    }
-    if (count_out != NULL)
-        *count_out = count;
-    return first;
 }
 
 struct text {

@@ -7,6 +7,7 @@
 #include <ctype.h>
 
 #include "tests/server/fake_front.h"
+#include "tests/server/fake_fields.h"
 
 const struct srv_request *srv_exchange_request(const struct srv_exchange *ex)
 {
@@ -55,22 +56,6 @@ void srv_exchange_note_user(struct srv_exchange *ex, struct srv_str user)
 void srv_exchange_note_result(struct srv_exchange *ex, enum srv_result result)
 {
     CHECK(!ex->is_gone && result < SRV_N_RESULTS);
-}
-
-const struct srv_str *srv_request_field(const struct srv_request *req, const char *name,
-                                        size_t *count_out)
-{
-    const struct srv_str *first = NULL;
-    size_t count = 0;
-
-    for (size_t i = 0; i < req->n_fields; i++) {
-        const struct srv_field *field = &req->fields[i];
-        if (field->name.len == strlen(name) && memcmp(field->name.base, name, field->name.len) == 0)
-            first = count++ == 0 ? &field->value : first;
-    }
-    if (count_out != NULL)
-        *count_out = count;
-    return first;
 }
 
 void srv_body_read(struct srv_exchange *ex,

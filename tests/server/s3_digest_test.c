@@ -4,23 +4,7 @@
 
 #include "server/s3/base64.h"
 #include "tests/harness/test.h"
-
-/* The front's own, which this test has no need of. */
-const struct srv_str *srv_request_field(const struct srv_request *req, const char *name,
-                                        size_t *count_out)
-{
-    const struct srv_str *first = NULL;
-    size_t count = 0;
-
-    for (size_t i = 0; i < req->n_fields; i++) {
-        const struct srv_field *field = &req->fields[i];
-        if (field->name.len == strlen(name) && memcmp(field->name.base, name, field->name.len) == 0)
-            first = count++ == 0 ? &field->value : first;
-    }
-    if (count_out != NULL)
-        *count_out = count;
-    return first;
-}
+#include "tests/server/fake_fields.h"
 
 static struct srv_str str(const char *text)
 {

@@ -10,6 +10,7 @@
 #include "server/s3/aws_chunked.h"
 #include "server/s3/base64.h"
 #include "tests/harness/test.h"
+#include "tests/server/fake_fields.h"
 
 #define SECRET "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 #define CREDENTIAL "Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request"
@@ -24,22 +25,6 @@ struct request {
     struct srv_request req;
     struct srv_field fields[FIELDS_MAX];
 };
-
-const struct srv_str *srv_request_field(const struct srv_request *req, const char *name,
-                                        size_t *count_out)
-{
-    const struct srv_str *first = NULL;
-    size_t count = 0;
-
-    for (size_t i = 0; i < req->n_fields; i++) {
-        const struct srv_field *field = &req->fields[i];
-        if (field->name.len == strlen(name) && memcmp(field->name.base, name, field->name.len) == 0)
-            first = count++ == 0 ? &field->value : first;
-    }
-    if (count_out != NULL)
-        *count_out = count;
-    return first;
-}
 
 static struct srv_str str(const char *text)
 {
