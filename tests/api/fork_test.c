@@ -8,14 +8,11 @@
 #include "tests/api/fixture.h"
 
 /* Threads that allocate while another forks leave the sanitizer's allocator locked in the child. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SKIP_UNDER_ASAN() test_skip("ASan's allocator does not survive fork beside threads")
-#endif
-#endif
-#ifndef SKIP_UNDER_ASAN
-#define SKIP_UNDER_ASAN() ((void)0)
-#endif
+static void skip_under_asan(void)
+{
+    if (TEST_ASAN)
+        test_skip("ASan's allocator does not survive fork beside threads");
+}
 
 static gyre_err try_open(const struct gyre_options *options, char message[512])
 {
@@ -70,7 +67,7 @@ static void use_store(struct gyre_store *store)
 
 TEST(inv_E54_a_child_is_a_process_of_its_own)
 {
-    SKIP_UNDER_ASAN();
+    skip_under_asan();
     struct gyre_store *store = open_store();
     put_pattern(store, 1, 1, 100000);
     ended_well(in_child(use_store, store));
@@ -104,7 +101,7 @@ static void let_go(struct gyre_store *store)
 
 TEST(inv_E54_inherited_handles_and_puts_are_dead_and_their_parents_live)
 {
-    SKIP_UNDER_ASAN();
+    skip_under_asan();
     struct gyre_store *store = open_store();
     struct gyre_key one = key_of(1), two = key_of(2), three = key_of(3);
     struct gyre_put_options options;
@@ -147,7 +144,7 @@ static void close_unused(struct gyre_store *store)
 
 TEST(inv_E54_a_child_that_closes_its_copy_closes_nothing_of_its_parents)
 {
-    SKIP_UNDER_ASAN();
+    skip_under_asan();
     struct gyre_store *store = open_store();
     put_pattern(store, 1, 1, 3000);
     ended_well(in_child(close_unused, store));
@@ -170,7 +167,7 @@ static void come_too_late(struct gyre_store *store)
 
 TEST(a_child_that_comes_after_the_last_close_is_told_so)
 {
-    SKIP_UNDER_ASAN();
+    skip_under_asan();
     struct gyre_store *store = open_store();
     put_pattern(store, 1, 1, 3000);
     CHECK(pipe(parent_closed) == 0);
@@ -221,7 +218,7 @@ static void use_and_hold(struct gyre_store *store)
 /* Threads of the parent are anywhere in the library as it forks. */
 TEST(inv_E54_forks_and_kills_amid_work_leave_nothing_behind)
 {
-    SKIP_UNDER_ASAN();
+    skip_under_asan();
     struct gyre_store *store = open_store();
     struct test_rng rng = {test_seed()};
     pthread_t threads[3];

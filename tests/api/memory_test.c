@@ -7,16 +7,7 @@
 
 #include <errno.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define INTERPOSED 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define INTERPOSED 0
-#endif
-#endif
-#ifndef INTERPOSED
-#define INTERPOSED 1
-#endif
+#define INTERPOSED (!TEST_SANITIZED)
 
 static _Thread_local unsigned fail_in; /* 0: none fails */
 static _Thread_local bool failed;

@@ -76,6 +76,22 @@ _Noreturn void test_skip(const char *why);
 /* Whether the long forms are wanted. */
 bool test_full(void);
 
+/* Which sanitizer this is built with, 1 or 0; gcc and clang say so in ways of their own. */
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define TEST_ASAN 1
+#else
+#define TEST_ASAN 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define TEST_TSAN 1
+#else
+#define TEST_TSAN 0
+#endif
+#define TEST_SANITIZED (TEST_ASAN || TEST_TSAN)
+
 /* An empty directory of this test's own, below $TMPDIR or /tmp; removed with all in it when the
  * test ends. */
 const char *test_tmpdir(void);

@@ -86,15 +86,6 @@ static void *churn(void *arg)
     return NULL;
 }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define IS_SANITIZED true
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED false
-#endif
-
 static size_t resident_bytes(void)
 {
     size_t size, resident;
@@ -107,7 +98,7 @@ static size_t resident_bytes(void)
 TEST(memory_of_a_burst_goes_back_to_the_system)
 {
     enum { BURST = 96 };
-    if (IS_SANITIZED)
+    if (TEST_SANITIZED)
         test_skip("a sanitizer has memory of its own for every byte ever used");
     struct srv_buf_pool *pool = srv_buf_pool_create((size_t)BURST << 20);
     struct srv_buf *bufs[BURST];

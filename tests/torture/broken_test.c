@@ -26,18 +26,9 @@ static void run(const char *name, unsigned seconds, char *found_out, size_t size
     printf("%s: %s", name, found_out[0] != '\0' ? found_out : "nothing found\n");
 }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define IS_SANITIZED true
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED false
-#endif
-
 static void is_found_out(const char *name, const char *word)
 {
-    if (IS_SANITIZED)
+    if (TEST_SANITIZED)
         test_skip("a sanitizer's pace leaves the windows shut");
     char found[600];
     run(name, test_full() ? 900 : 105, found, sizeof found);

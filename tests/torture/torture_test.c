@@ -6,32 +6,21 @@
 #include "engine/base/check.h"
 #include "tests/harness/test.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 /* A busy machine may need longer for the laps; the harness's limit is far above that. */
 static struct torture short_or_long(const char *dir)
 {
-    unsigned full = SANITIZED ? 120 : 600;
+    unsigned full = TEST_SANITIZED ? 120 : 600;
     return (struct torture){
         .dir = dir,
-        .seconds = test_full() ? full
-                   : SANITIZED ? 20
-                               : 40,
-        .laps = test_full() || !SANITIZED ? 20 : 2,
+        .seconds = test_full()      ? full
+                   : TEST_SANITIZED ? 20
+                                    : 40,
+        .laps = test_full() || !TEST_SANITIZED ? 20 : 2,
         .processes = 4,
         .hold_ms = 500,
         .kill_ms = 1000,
         .seed = test_seed(),
-        .delays = SANITIZED,
+        .delays = TEST_SANITIZED,
     };
 }
 
