@@ -375,16 +375,6 @@ static bool server_init(struct srv_server *server)
     return true;
 }
 
-/* Loops that have started must have ended before they can be taken apart. */
-static void abandon(struct srv_server *server)
-{
-    if (server->front == NULL)
-        return;
-    srv_front_stop(server->front);
-    srv_front_stop(server->front);
-    srv_front_run(server->front, NULL);
-}
-
 int srv_command_serve(const struct srv_options *options)
 {
     struct srv_server server = {.started = options,
@@ -403,7 +393,8 @@ int srv_command_serve(const struct srv_options *options)
     signal(SIGUSR2, SIG_IGN);
     bool ok = server_init(&server);
     if (!ok) {
-        abandon(&server);
+        if (server.front != NULL)
+            srv_front_end_unopened(server.front);
         server_fini(&server);
         return 1;
     }

@@ -113,6 +113,10 @@ void srv_front_open(struct srv_front *front);
  * finish, false when it was cut short by the drain timeout or a second signal. */
 bool srv_front_run(struct srv_front *front, const struct srv_front_hooks *hooks);
 
+/* Ends a front that was never opened, so that it can be destroyed: who waits in the kernel's queue
+ * is not answered. */
+void srv_front_end_unopened(struct srv_front *front);
+
 /* As a first SIGTERM; again, as a second. */
 void srv_front_stop(struct srv_front *front);
 

@@ -189,6 +189,12 @@ static void watch(struct srv_front *front, const struct srv_front_hooks *hooks)
     }
 }
 
+static void join(struct srv_front *front)
+{
+    for (unsigned i = 0; i < front->n_loops; i++)
+        pthread_join(front->threads[i], NULL);
+}
+
 bool srv_front_run(struct srv_front *front, const struct srv_front_hooks *hooks)
 {
     struct handlers old;
@@ -200,10 +206,18 @@ bool srv_front_run(struct srv_front *front, const struct srv_front_hooks *hooks)
     if (hooks != NULL && hooks->on_open != NULL)
         hooks->on_open(hooks->data);
     watch(front, hooks);
-    for (unsigned i = 0; i < front->n_loops; i++)
-        pthread_join(front->threads[i], NULL);
+    join(front);
     give_signals_back(all, &old);
     return !atomic_load_explicit(&front->is_cut, memory_order_relaxed);
+}
+
+void srv_front_end_unopened(struct srv_front *front)
+{
+    SRV_CHECK(srv_front_state(front) == SRV_FRONT_STARTING);
+    if (front->threads == NULL)
+        return;
+    want(front, SRV_LOOP_STOP);
+    join(front);
 }
 
 /* ---- Changes ---- */

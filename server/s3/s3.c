@@ -154,24 +154,11 @@ static const struct srv_operation operations[] = {
 const struct srv_role srv_s3_role = {SRV_ROLE_S3, "s3", operations,
                                      sizeof operations / sizeof operations[0]};
 
-/* The store is still being opened. */
-static void answer_not_ready(struct srv_exchange *ex)
-{
-    static const struct srv_field retry = {{"Retry-After", 11}, {"1", 1}};
-    const struct srv_response response = {.status = 503, .fields = &retry, .n_fields = 1};
-
-    srv_respond_bytes(ex, &response, NULL, 0);
-}
-
 void srv_s3_start(void *data, struct srv_exchange *ex)
 {
     struct srv_s3 *s3 = data;
     struct srv_s3_call call;
 
-    if (s3 == NULL) {
-        answer_not_ready(ex);
-        return;
-    }
     srv_s3_call_init(&call, s3, ex);
     srv_exchange_note(ex, call.route.op);
     if (!srv_s3_admit(&call))

@@ -177,6 +177,26 @@ TEST(a_throw_away_certificate_stays)
     fixture_close(&fixture);
 }
 
+TEST(nobody_is_answered_by_a_front_that_ends_before_it_opens)
+{
+    char error[256] = "";
+    struct srv_front_stats stats;
+    fixture_init(&fixture);
+    fixture.pool = srv_pool_create(1, 8);
+    fixture.front = srv_front_create(&fixture.config, error, sizeof error);
+    CHECK_MSG(fixture.front != NULL, "%s", error);
+    srv_front_start(fixture.front);
+    int early = client_connect(srv_front_port(fixture.front, 0));
+    CHECK(client_say(early, GET));
+    srv_front_end_unopened(fixture.front);
+    srv_front_stats(fixture.front, &stats);
+    CHECK_EQ_INT(stats.requests, 0);
+    srv_front_destroy(fixture.front);
+    srv_pool_destroy(fixture.pool);
+    CHECK(recv(early, heard, sizeof heard, 0) <= 0);
+    close(early);
+}
+
 TEST(only_admin_listeners_answer_before_the_front_opens_and_while_it_drains)
 {
     char error[256] = "";
