@@ -34,12 +34,29 @@ static bool split(const char *text, char host_out[SRV_ADDRESS_MAX], const char *
     return true;
 }
 
-/* Reads the words behind the address, each after a comma. */
-static bool parse_limits(const char *at, struct srv_listener_limits *limits, const char **why_out)
+static bool set_bucket(const char *name, size_t len, struct srv_address *address,
+                       const char **why_out)
 {
+    *why_out = "bucket names one bucket, such as bucket=my-bucket";
+    if (len == 0 || len >= sizeof address->bucket || address->bucket[0] != '\0')
+        return false;
+    memcpy(address->bucket, name, len);
+    address->bucket[len] = '\0';
+    return true;
+}
+
+/* Reads the words behind the address, each after a comma. */
+static bool parse_words(const char *at, struct srv_address *address, const char **why_out)
+{
+    static const char BUCKET[] = "bucket=";
+    const size_t name_len = sizeof BUCKET - 1;
+
     while (*at == ',') {
         size_t len = strcspn(++at, ",");
-        if (!srv_limits_add(limits, at, len, why_out))
+        bool ok = len >= name_len && memcmp(at, BUCKET, name_len) == 0
+                      ? set_bucket(at + name_len, len - name_len, address, why_out)
+                      : srv_limits_add(&address->limits, at, len, why_out);
+        if (!ok)
             return false;
         at += len;
     }
@@ -63,7 +80,7 @@ bool srv_address_parse(const char *text, struct srv_address *address_out, const 
     }
     memcpy(place, text, len);
     place[len] = '\0';
-    if (!parse_limits(text + len, &address.limits, why_out))
+    if (!parse_words(text + len, &address, why_out))
         return false;
     text = place;
     if (strncmp(text, "tls:", 4) == 0) {

@@ -10,7 +10,10 @@
 
 #include "server/limits.h"
 
-enum { SRV_ADDRESS_MAX = 46 }; /* longest numeric address with its terminator */
+enum {
+    SRV_ADDRESS_MAX = 46,        /* longest numeric address with its terminator */
+    SRV_ADDRESS_BUCKET_MAX = 64, /* the same of a bucket's name */
+};
 
 /* One place to listen on. */
 struct srv_address {
@@ -19,11 +22,12 @@ struct srv_address {
     bool is_ip6;
     bool is_tls;
     struct srv_listener_limits limits;
+    char bucket[SRV_ADDRESS_BUCKET_MAX]; /* empty: none; not checked to be a bucket's name */
 };
 
-/* Reads [tls:]ADDR:PORT[,LIMIT]... (limits as srv_limits_add), where ADDR is numeric (IPv6 in
- * brackets), "localhost" for 127.0.0.1, or
- * "*" for 0.0.0.0. True; false with what is wrong in *why_out (static) otherwise. */
+/* Reads [tls:]ADDR:PORT[,LIMIT | ,bucket=NAME]... (limits as srv_limits_add), where ADDR is numeric
+ * (IPv6 in brackets), "localhost" for 127.0.0.1, or "*" for 0.0.0.0. True; false with what is wrong
+ * in *why_out (static) otherwise. */
 bool srv_address_parse(const char *text, struct srv_address *address_out, const char **why_out);
 
 /* Whether only this machine can connect. */

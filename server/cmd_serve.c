@@ -55,6 +55,7 @@ void srv_server_front_config(const struct srv_server *server, const struct srv_o
                                                     .port = options->listen[i].port,
                                                     .is_tls = options->listen[i].is_tls,
                                                     .limits = options->listen[i].limits,
+                                                    .label = options->listen[i].bucket,
                                                     .handler = &server->s3_handler};
     srv_front_config_init(config);
     config->listeners = listeners;
@@ -190,19 +191,30 @@ static bool pool_create(struct srv_server *server)
     return server->pool != NULL;
 }
 
-static bool s3_create(struct srv_server *server)
+void srv_server_s3_config(const struct srv_server *server, const struct srv_options *options,
+                          struct srv_s3_config *config)
 {
-    const struct srv_options *options = server->options;
-    const struct srv_s3_config config = {
+    *config = (struct srv_s3_config){
         .store = server->store,
         .pool = server->pool,
         .region = options->region,
         .lifecycle_day_s = (uint32_t)(options->lifecycle_day / 1000),
         .access = &options->access,
+        .hosts = {.domains = options->domains, .aliases = options->aliases},
         .etag = (enum srv_s3_etag)options->etag,
         .bucket_rules = options->buckets,
         .n_bucket_rules = options->n_buckets,
     };
+    for (size_t i = 0; i < options->n_listen; i++)
+        if (options->listen[i].bucket[0] != '\0')
+            config->hosts.has_listener_buckets = true;
+}
+
+static bool s3_create(struct srv_server *server)
+{
+    const struct srv_options *options = server->options;
+    struct srv_s3_config config;
+    srv_server_s3_config(server, options, &config);
     gyre_err err = srv_s3_create(&config, &server->s3);
     if (err != GYRE_OK)
         fprintf(stderr, "gyre: %s: the buckets cannot be read: %s\n", options->data[0].path,

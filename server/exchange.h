@@ -115,6 +115,10 @@ struct srv_handler {
 const struct srv_request *srv_exchange_request(const struct srv_exchange *ex);
 struct srv_loop *srv_exchange_loop(const struct srv_exchange *ex);
 
+/* What the configuration calls the listener that the request came by; NULL base: nothing. Lent
+ * until `start` returns. */
+struct srv_str srv_exchange_label(const struct srv_exchange *ex);
+
 /* Attaches the handler's context. `gone(ctx)` runs exactly once, when the exchange has ended for
  * whatever reason; `ex` must not be touched from then on. Jobs still out keep the context alive:
  * the handler frees it after `gone` and the last job's `done`. */

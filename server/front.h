@@ -46,7 +46,10 @@ struct srv_listener_config {
     bool is_admin;
     const struct srv_handler *handler;
     struct srv_listener_limits limits; /* may change while it runs */
+    const char *label; /* for handlers, see srv_exchange_label; NULL: none. May change, too */
 };
+
+enum { SRV_LABEL_MAX = 63 }; /* bytes; what is longer is cut off */
 
 struct srv_front_config {
     const struct srv_listener_config *listeners;

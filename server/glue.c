@@ -283,6 +283,13 @@ struct srv_loop *srv_exchange_loop(const struct srv_exchange *ex)
     return ex->loop;
 }
 
+struct srv_str srv_exchange_label(const struct srv_exchange *ex)
+{
+    const struct srv_setting_entry *entry = srv_setting_find(ex->loop->setting, ex->conn->listener);
+    bool has_label = entry != NULL && entry->label_len > 0;
+    return (struct srv_str){has_label ? entry->label : NULL, has_label ? entry->label_len : 0};
+}
+
 struct srv_conn *srv_work_begin(struct srv_exchange *ex)
 {
     struct srv_conn *conn = ex->conn;

@@ -41,7 +41,8 @@ bool srv_limits_add(struct srv_listener_limits *limits, const char *word, size_t
     const char *value = memchr(word, '=', len);
     size_t name_len = value == NULL ? len : (size_t)(value - word);
     size_t value_len = value == NULL ? 0 : len - name_len - 1;
-    *why_out = "behind the address may stand allow=NETWORK, deny=NETWORK and rate=N[/BURST]";
+    *why_out = "behind the address may stand allow=NETWORK, deny=NETWORK, rate=N[/BURST] and "
+               "bucket=NAME";
     if (value == NULL)
         return false;
     value++;

@@ -43,6 +43,7 @@ static struct srv_listener *create(const struct srv_listener_config *config, cha
         goto fail;
     listener->refs = 1;
     listener->config = *config;
+    listener->config.label = NULL; /* the setting's */
     listener->asked_port = config->port;
     listener->config.address = config->path == NULL ? strdup(config->address) : NULL;
     listener->config.path = config->path != NULL ? strdup(config->path) : NULL;
@@ -162,6 +163,8 @@ static bool add(struct srv_setting *setting, const struct srv_front_config *conf
     if (entry->listener == NULL)
         return false;
     entry->limits = wanted->limits;
+    entry->label_len = wanted->label != NULL ? strnlen(wanted->label, sizeof entry->label) : 0;
+    memcpy(entry->label, wanted->label != NULL ? wanted->label : "", entry->label_len);
     setting->has_rates = setting->has_rates || wanted->limits.requests_per_s > 0;
     setting->n++;
     return !wanted->is_tls || add_tls(config, entry, found, error, size);

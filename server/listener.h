@@ -39,6 +39,8 @@ struct srv_setting_entry {
     struct ssl_ctx_st *tls; /* NULL: clear text */
     bool is_self_signed;
     struct srv_listener_limits limits;
+    size_t label_len; /* 0: none */
+    char label[SRV_LABEL_MAX];
 };
 
 /* All that loops go by, as one constant. */

@@ -48,6 +48,10 @@ static void forget_list(struct srv_options *options, const struct srv_option *op
 {
     if (option->kind == SRV_OPTION_LISTEN)
         options->n_listen = 0;
+    if (option->kind == SRV_OPTION_DOMAIN)
+        srv_s3_domains_fini(&options->domains);
+    if (option->kind == SRV_OPTION_ALIAS)
+        srv_s3_aliases_fini(&options->aliases);
     if (option->kind != SRV_OPTION_DATA)
         return;
     while (options->n_data > 0)
@@ -105,10 +109,8 @@ static bool visit_config(struct srv_options *options, const struct srv_option *o
 static bool visit_set(struct srv_options *options, const struct srv_option *option,
                       const char *value, char *error_out)
 {
-    unsigned bit = option->kind == SRV_OPTION_LISTEN ? 1u
-                   : option->kind == SRV_OPTION_DATA ? 2u
-                                                     : 0;
-    if (bit != 0 && (options->lists_seen_ & bit) == 0)
+    unsigned bit = 1u << option->kind;
+    if (srv_option_is_list(option) && (options->lists_seen_ & bit) == 0)
         forget_list(options, option);
     options->lists_seen_ |= bit;
     if (option == &srv_option_table[SRV_OPTION_INDEX_config])
@@ -227,6 +229,9 @@ static bool complete(struct srv_options *options, char *error_out)
         return srv_option_error(error_out,
                                 options->threads > THREADS_MAX ? "--threads" : "--workers",
                                 "at most %d", THREADS_MAX);
+    if (options->region != NULL && strlen(options->region) >= SRV_S3_REGION_MAX)
+        return srv_option_error(error_out, "--region", "at most %d characters",
+                                SRV_S3_REGION_MAX - 1);
     return check_least(options, error_out) && check_tls(options, error_out);
 }
 
@@ -265,5 +270,7 @@ void srv_options_fini(struct srv_options *options)
     free(options->tls_cert);
     free(options->tls_key);
     free(options->region);
+    srv_s3_domains_fini(&options->domains);
+    srv_s3_aliases_fini(&options->aliases);
     *options = (struct srv_options){0};
 }

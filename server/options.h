@@ -13,6 +13,7 @@
 #include "server/access_entry.h"
 #include "server/address.h"
 #include "server/log.h"
+#include "server/s3/hosts.h"
 #include "server/s3/s3.h"
 
 enum {
@@ -73,7 +74,9 @@ struct srv_options {
     struct srv_s3_bucket_rule *buckets; /* from the file */
     size_t n_buckets;
     struct srv_s3_access access; /* from the file */
-    bool help;                   /* --help was asked for; nothing else was checked */
+    struct srv_s3_domains domains;
+    struct srv_s3_aliases aliases;
+    bool help;            /* --help was asked for; nothing else was checked */
     bool is_file_missing; /* after a failure: the words were right, but a file cannot be read */
     unsigned lists_seen_;
     int argc; /* lent: what it was read from */

@@ -132,8 +132,7 @@ static bool set_member(struct reader *r, const char *key, const json_t *value)
                                 near ? ": did you mean \"" : "; gyre serve --help lists all",
                                 near ? near : "", near ? "\"?" : "");
     }
-    bool is_list = option->kind == SRV_OPTION_LISTEN || option->kind == SRV_OPTION_DATA;
-    if (!json_is_array(value) || !is_list)
+    if (!json_is_array(value) || !srv_option_is_list(option))
         return set_scalar(r, option, value);
     for (size_t i = 0; i < json_array_size(value); i++)
         if (!set_scalar(r, option, json_array_get(value, i)))

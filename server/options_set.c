@@ -9,6 +9,7 @@
 
 #include "server/nearest.h"
 #include "server/quantity.h"
+#include "server/s3/name.h"
 
 #define S SRV_IN_SERVE
 #define T SRV_IN_STAT
@@ -48,6 +49,12 @@ bool srv_option_error(char error_out[SRV_OPTIONS_ERROR_MAX], const char *where, 
     vsnprintf(error_out + n, (size_t)(SRV_OPTIONS_ERROR_MAX - n), format, args);
     va_end(args);
     return false;
+}
+
+bool srv_option_is_list(const struct srv_option *option)
+{
+    return option->kind == SRV_OPTION_LISTEN || option->kind == SRV_OPTION_DOMAIN ||
+           option->kind == SRV_OPTION_ALIAS || option->kind == SRV_OPTION_DATA;
 }
 
 const struct srv_option *srv_option_find(const char *name, unsigned places)
@@ -115,10 +122,42 @@ static bool set_listen(struct srv_options *options, const char *text, const char
     if (!srv_address_parse(text, &address, &why))
         return srv_option_error(error_out, where, "\"%s\" is no address to listen on: %s", text,
                                 why);
+    const char *bucket = address.bucket;
+    if (bucket[0] != '\0' && !srv_s3_bucket_valid((struct srv_str){bucket, strlen(bucket)}))
+        return srv_option_error(error_out, where, "\"%s\" is not the name of a bucket", bucket);
     if (options->n_listen == SRV_LISTEN_MAX)
         return srv_option_error(error_out, where, "at most %d addresses", SRV_LISTEN_MAX);
     options->listen[options->n_listen++] = address;
     return true;
+}
+
+static bool explain_hosts(enum srv_s3_hosts_fault fault, const char *text, const char *form,
+                          const char *where, char *error_out)
+{
+    switch (fault) {
+    case SRV_S3_HOSTS_FINE: break;
+    case SRV_S3_HOSTS_NO_HOST:
+        return srv_option_error(error_out, where, "\"%s\" names no host: give %s", text, form);
+    case SRV_S3_HOSTS_NO_BUCKET:
+        return srv_option_error(error_out, where, "\"%s\" names no bucket: give %s", text, form);
+    case SRV_S3_HOSTS_MANY: return srv_option_error(error_out, where, "there are too many");
+    case SRV_S3_HOSTS_NO_MEMORY: return srv_option_error(error_out, where, "out of memory");
+    }
+    return true;
+}
+
+static bool set_domain(struct srv_options *options, const char *text, const char *where,
+                       char *error_out)
+{
+    return explain_hosts(srv_s3_domains_add(&options->domains, text), text,
+                         "a domain such as s3.example.com", where, error_out);
+}
+
+static bool set_alias(struct srv_options *options, const char *text, const char *where,
+                      char *error_out)
+{
+    return explain_hosts(srv_s3_aliases_add(&options->aliases, text), text,
+                         "HOST=BUCKET, such as kv.cache.lan=my-bucket", where, error_out);
 }
 
 /* ADDR:PORT, unix:PATH or off. */
@@ -246,6 +285,8 @@ bool srv_option_set(struct srv_options *options, const struct srv_option *option
         return set_choice(field, format_names, sizeof(format_names) / sizeof(format_names[0]), text,
                           where, error_out);
     case SRV_OPTION_LISTEN: return set_listen(options, text, where, error_out);
+    case SRV_OPTION_DOMAIN: return set_domain(options, text, where, error_out);
+    case SRV_OPTION_ALIAS: return set_alias(options, text, where, error_out);
     case SRV_OPTION_DATA: return set_data(options, text, where, error_out);
     case SRV_OPTION_SIZE: return set_size(field, text, where, error_out);
     case SRV_OPTION_DURATION: return set_duration(field, text, where, error_out);
@@ -282,6 +323,23 @@ static bool is_same_data(const struct srv_options *a, const struct srv_options *
     return same;
 }
 
+static bool is_same_domains(const struct srv_s3_domains *a, const struct srv_s3_domains *b)
+{
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++)
+        same = strcmp(a->at[i], b->at[i]) == 0;
+    return same;
+}
+
+static bool is_same_aliases(const struct srv_s3_aliases *a, const struct srv_s3_aliases *b)
+{
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++)
+        same = strcmp(a->at[i].host, b->at[i].host) == 0 &&
+               strcmp(a->at[i].bucket, b->at[i].bucket) == 0;
+    return same;
+}
+
 bool srv_option_is_same(const struct srv_option *option, const struct srv_options *a,
                         const struct srv_options *b)
 {
@@ -294,6 +352,8 @@ bool srv_option_is_same(const struct srv_option *option, const struct srv_option
     case SRV_OPTION_ADMIN: return is_same_text(*(char *const *)one, *(char *const *)other);
     case SRV_OPTION_LISTEN: return is_same_listen(a, b);
     case SRV_OPTION_DATA: return is_same_data(a, b);
+    case SRV_OPTION_DOMAIN: return is_same_domains(&a->domains, &b->domains);
+    case SRV_OPTION_ALIAS: return is_same_aliases(&a->aliases, &b->aliases);
     default: return *(const uint64_t *)one == *(const uint64_t *)other;
     }
 }

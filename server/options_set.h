@@ -13,6 +13,8 @@ enum srv_option_kind {
     SRV_OPTION_FILE,   /* must be readable */
     SRV_OPTION_OUTPUT, /* a file to write to, - or off */
     SRV_OPTION_LISTEN,
+    SRV_OPTION_DOMAIN,
+    SRV_OPTION_ALIAS,
     SRV_OPTION_ADMIN,
     SRV_OPTION_DATA,
     SRV_OPTION_SIZE,
@@ -51,6 +53,9 @@ enum {
 };
 
 extern const struct srv_option srv_option_table[SRV_OPTION_COUNT_ALL];
+
+/* Whether the option may be given more than once: in the file, as a list. */
+bool srv_option_is_list(const struct srv_option *option);
 
 /* The option called `name`, without dashes, that may stand in one of `places`; NULL if there is
  * none. */

@@ -47,6 +47,10 @@ void srv_server_front_config(const struct srv_server *server, const struct srv_o
                              struct srv_listener_config *listeners,
                              struct srv_front_config *config_out);
 
+/* Fills in what is served; what of it is a pointer is lent by `options`. */
+void srv_server_s3_config(const struct srv_server *server, const struct srv_options *options,
+                          struct srv_s3_config *config_out);
+
 /* ---- serve_reload.c ---- */
 
 /* Reads the configuration again and goes by it, or says why not. */

@@ -17,6 +17,7 @@ struct ready {
     struct srv_server *server;
     const struct srv_options *next;
     struct srv_setting *setting;
+    struct srv_s3_next *s3;
     int log_fd; /* -1: none */
 };
 
@@ -69,26 +70,27 @@ static void abandon_logs(void *data)
         close(ready->log_fd);
 }
 
-/* ---- Users and rights ---- */
+/* ---- S3: users and rights, hosts, buckets ---- */
 
-static bool prepare_access(void *data, const struct srv_options *next, char *error, size_t size)
-{
-    (void)data;
-    (void)next;
-    (void)error;
-    (void)size;
-    return true; /* checked while they were read */
-}
-
-static void commit_access(void *data)
+static bool prepare_s3(void *data, const struct srv_options *next, char *error, size_t size)
 {
     struct ready *ready = data;
-    srv_s3_set_access(ready->server->s3, &ready->next->access);
+    struct srv_s3_config config;
+    srv_server_s3_config(ready->server, next, &config);
+    ready->s3 = srv_s3_prepare(&config, error, size);
+    return ready->s3 != NULL;
 }
 
-static void abandon_access(void *data)
+static void commit_s3(void *data)
 {
-    (void)data;
+    struct ready *ready = data;
+    srv_s3_commit(ready->server->s3, ready->s3);
+}
+
+static void abandon_s3(void *data)
+{
+    struct ready *ready = data;
+    srv_s3_abandon(ready->s3);
 }
 
 /* ---- All of it ---- */
@@ -112,7 +114,7 @@ static bool take(struct srv_server *server, struct srv_options *next, char *erro
     struct ready ready = {.server = server, .next = next, .log_fd = -1};
     const struct srv_reload_part parts[] = {
         {&ready, prepare_logs, commit_logs, abandon_logs},
-        {&ready, prepare_access, commit_access, abandon_access},
+        {&ready, prepare_s3, commit_s3, abandon_s3},
         {&ready, prepare_front, commit_front, abandon_front},
     };
     return srv_reload(parts, sizeof parts / sizeof parts[0], next, error, size);

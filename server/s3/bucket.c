@@ -18,14 +18,16 @@ struct bucket_task {
 
 void srv_s3_bucket_head(const struct srv_s3_call *call)
 {
+    char region[SRV_S3_REGION_MAX];
     struct srv_s3_head head;
 
     if (!srv_s3_bucket_exists(call->s3->buckets, call->route.bucket)) {
         srv_s3_fail(call, SRV_S3_NO_SUCH_BUCKET, NULL);
         return;
     }
+    srv_s3_region(call->s3, region);
     srv_s3_head_init(&head, call);
-    srv_s3_head_add(&head, "x-amz-bucket-region", srv_s3_str(call->s3->region));
+    srv_s3_head_add(&head, "x-amz-bucket-region", srv_s3_str(region));
     srv_s3_answer_empty(call, 200, &head, 0);
 }
 
@@ -61,16 +63,18 @@ static enum srv_s3_code code_of_existing(struct bucket_task *t)
     const struct srv_s3_call *call = &t->task.call;
     struct srv_s3_bucket *bucket = srv_s3_bucket_acquire(call->s3->buckets, call->route.bucket);
     enum srv_s3_code code = SRV_S3_BUCKET_ALREADY_OWNED;
+    char region[SRV_S3_REGION_MAX];
 
     if (bucket == NULL)
         return SRV_S3_OPERATION_ABORTED;
+    srv_s3_region(call->s3, region);
     struct srv_s3_facts *facts = srv_s3_bucket_facts(call->s3->buckets, bucket);
     bool is_mine =
         call->who.is_open || same(facts->of[SRV_S3_FACT_OWNER], srv_s3_who_id(&call->who));
     bool is_like = same(facts->of[SRV_S3_FACT_ACL], t->facts->of[SRV_S3_FACT_ACL]);
     if (!is_mine || !is_like)
         code = SRV_S3_BUCKET_ALREADY_EXISTS;
-    else if (strcmp(call->s3->region, "us-east-1") == 0)
+    else if (strcmp(region, "us-east-1") == 0)
         code = SRV_S3_NONE;
     srv_s3_facts_release(facts);
     srv_s3_bucket_release(bucket);

@@ -29,7 +29,7 @@ struct srv_s3_bucket {
     _Atomic uint32_t
         committing; /* [a] raised under the lock while SRV_S3_BUCKET_LIVE, lowered anywhere */
     bool was_empty; /* [c] made by this process, hence without objects at first */
-    struct srv_s3_bucket_rule rule; /* [c] */
+    struct srv_s3_bucket_rule rule; /* [w] without its name */
     int64_t created_ms;             /* [w] */
     struct srv_s3_facts *facts;     /* [w] never NULL */
     pthread_mutex_t
@@ -46,9 +46,9 @@ struct srv_s3_buckets {
     _Atomic bool have_rules;                     /* [a] raised once, never lowered */
     struct gyre_store *store;                    /* [c] */
     struct srv_names *names;                     /* [c] */
-    enum srv_s3_etag etag;                       /* [c] */
-    struct srv_s3_bucket_rule *rules;            /* [c] names are copies */
-    size_t n_rules;                              /* [c] */
+    enum srv_s3_etag etag;                       /* [w] */
+    const struct srv_s3_bucket_rule *rules;      /* [w] lent */
+    size_t n_rules;                              /* [w] */
     size_t n;                                    /* [w] in the chains */
     struct srv_s3_bucket *chains[SRV_S3_CHAINS]; /* [w] */
 };

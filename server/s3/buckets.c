@@ -41,15 +41,18 @@ static struct srv_s3_bucket *find_locked(struct srv_s3_buckets *buckets, struct 
     return at;
 }
 
-static struct srv_s3_bucket_rule find_rule(const struct srv_s3_buckets *buckets,
-                                           struct srv_str name)
+static struct srv_s3_bucket_rule find_rule_locked(const struct srv_s3_buckets *buckets,
+                                                  struct srv_str name)
 {
+    struct srv_s3_bucket_rule found = {.etag = buckets->etag};
+
     for (size_t i = 0; i < buckets->n_rules; i++) {
         const char *rule = buckets->rules[i].bucket;
         if (same((struct srv_str){rule, strlen(rule)}, name))
-            return buckets->rules[i];
+            found = buckets->rules[i];
     }
-    return (struct srv_s3_bucket_rule){.etag = buckets->etag};
+    found.bucket = NULL;
+    return found;
 }
 
 static void note_rules(struct srv_s3_buckets *buckets, const struct srv_s3_facts *facts)
@@ -80,7 +83,7 @@ static struct srv_s3_bucket *insert_locked(struct srv_s3_buckets *buckets, struc
     bucket->facts = facts;
     note_rules(buckets, facts);
     bucket->was_empty = state == SRV_S3_BUCKET_CREATING;
-    bucket->rule = find_rule(buckets, name);
+    bucket->rule = find_rule_locked(buckets, name);
     bucket->created_ms = created_ms;
     bucket->name_len = name.len;
     memcpy(bucket->name, name.base, name.len);
@@ -147,20 +150,11 @@ static bool load_one(void *data, const struct gyre_handle *handle)
 
 /* ---- Making and ending the table ---- */
 
-static bool copy_rules(struct srv_s3_buckets *buckets, const struct srv_s3_config *config)
+static void take_rules_locked(struct srv_s3_buckets *buckets, const struct srv_s3_config *config)
 {
-    if (config->n_bucket_rules == 0)
-        return true;
-    buckets->rules = calloc(config->n_bucket_rules, sizeof *buckets->rules);
-    for (; buckets->rules != NULL && buckets->n_rules < config->n_bucket_rules;
-         buckets->n_rules++) {
-        struct srv_s3_bucket_rule *rule = &buckets->rules[buckets->n_rules];
-        *rule = config->bucket_rules[buckets->n_rules];
-        rule->bucket = strdup(rule->bucket);
-        if (rule->bucket == NULL)
-            return false;
-    }
-    return buckets->rules != NULL;
+    buckets->etag = config->etag;
+    buckets->rules = config->bucket_rules;
+    buckets->n_rules = config->n_bucket_rules;
 }
 
 gyre_err srv_s3_buckets_create(const struct srv_s3_config *config, struct srv_names *names,
@@ -174,11 +168,9 @@ gyre_err srv_s3_buckets_create(const struct srv_s3_config *config, struct srv_na
     pthread_rwlock_init(&buckets->lock, NULL);
     buckets->store = config->store;
     buckets->names = names;
-    buckets->etag = config->etag;
-    struct load load = {buckets, copy_rules(buckets, config) ? GYRE_OK : GYRE_NO_MEMORY};
-    gyre_err err = load.err;
-    if (err == GYRE_OK)
-        err = gyre_each_meta(config->store, load_one, &load);
+    take_rules_locked(buckets, config); /* nobody else knows the table yet */
+    struct load load = {buckets, GYRE_OK};
+    gyre_err err = gyre_each_meta(config->store, load_one, &load);
     if (err == GYRE_OK)
         err = load.err;
     if (err != GYRE_OK)
@@ -196,9 +188,6 @@ void srv_s3_buckets_destroy(struct srv_s3_buckets *buckets)
         while (buckets->chains[i] != NULL)
             remove_locked(buckets, buckets->chains[i]);
     }
-    for (size_t i = 0; i < buckets->n_rules; i++)
-        free((char *)buckets->rules[i].bucket);
-    free(buckets->rules);
     pthread_rwlock_destroy(&buckets->lock);
     free(buckets);
 }
@@ -231,14 +220,23 @@ void srv_s3_bucket_release(struct srv_s3_bucket *bucket)
         unref(bucket);
 }
 
-enum srv_s3_etag srv_s3_bucket_etag(const struct srv_s3_bucket *bucket)
+struct srv_s3_bucket_rule srv_s3_bucket_rule(struct srv_s3_buckets *buckets,
+                                             const struct srv_s3_bucket *bucket)
 {
-    return bucket->rule.etag;
+    pthread_rwlock_rdlock(&buckets->lock);
+    struct srv_s3_bucket_rule rule = bucket->rule;
+    pthread_rwlock_unlock(&buckets->lock);
+    return rule;
 }
 
-const struct srv_s3_bucket_rule *srv_s3_bucket_rule(const struct srv_s3_bucket *bucket)
+void srv_s3_buckets_go_by(struct srv_s3_buckets *buckets, const struct srv_s3_config *config)
 {
-    return &bucket->rule;
+    pthread_rwlock_wrlock(&buckets->lock);
+    take_rules_locked(buckets, config);
+    for (size_t i = 0; i < SRV_S3_CHAINS; i++)
+        for (struct srv_s3_bucket *at = buckets->chains[i]; at != NULL; at = at->next)
+            at->rule = find_rule_locked(buckets, name_of(at));
+    pthread_rwlock_unlock(&buckets->lock);
 }
 
 enum srv_s3_code srv_s3_bucket_enter(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket)

@@ -41,10 +41,12 @@ struct srv_s3_bucket *srv_s3_bucket_acquire(struct srv_s3_buckets *buckets, stru
 /* NULL is allowed. */
 void srv_s3_bucket_release(struct srv_s3_bucket *bucket);
 
-/* What the configuration says about it; lent until release. */
-const struct srv_s3_bucket_rule *srv_s3_bucket_rule(const struct srv_s3_bucket *bucket);
-/* How the bucket's ETags are made. */
-enum srv_s3_etag srv_s3_bucket_etag(const struct srv_s3_bucket *bucket);
+/* What the configuration says about it now; without its name. */
+struct srv_s3_bucket_rule srv_s3_bucket_rule(struct srv_s3_buckets *buckets,
+                                             const struct srv_s3_bucket *bucket);
+
+/* Goes by the rules of another configuration, which are lent. */
+void srv_s3_buckets_go_by(struct srv_s3_buckets *buckets, const struct srv_s3_config *config);
 
 /* Begins to commit an object. NONE; NO_SUCH_BUCKET: it was removed since acquire;
  * OPERATION_ABORTED: it is about to be removed. */

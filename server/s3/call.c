@@ -1,15 +1,40 @@
 #include "server/s3/call.h"
 
+#include <string.h>
+
 #include "server/check.h"
 #include "server/loop.h"
 #include "server/xml.h"
+
+/* The route holds the names itself, so that the table may change afterwards. */
+static void route_by_host(struct srv_s3_call *call)
+{
+    struct srv_s3 *s3 = call->s3;
+    char scratch[SRV_S3_HOST_MAX];
+
+    pthread_rwlock_rdlock(&s3->access_lock);
+    struct srv_str bucket = srv_s3_hosts_bucket(&s3->hosts, call->req->authority,
+                                                srv_exchange_label(call->ex), scratch);
+    srv_s3_route(call->req, bucket, &call->route);
+    pthread_rwlock_unlock(&s3->access_lock);
+}
 
 void srv_s3_call_init(struct srv_s3_call *call, struct srv_s3 *s3, struct srv_exchange *ex)
 {
     call->s3 = s3;
     call->ex = ex;
     call->req = srv_exchange_request(ex);
-    srv_s3_route(call->req, (struct srv_str){NULL, 0}, &call->route);
+    if (atomic_load_explicit(&s3->has_hosts, memory_order_relaxed))
+        route_by_host(call);
+    else
+        srv_s3_route(call->req, (struct srv_str){NULL, 0}, &call->route);
+}
+
+void srv_s3_region(struct srv_s3 *s3, char region_out[SRV_S3_REGION_MAX])
+{
+    pthread_rwlock_rdlock(&s3->access_lock);
+    memcpy(region_out, s3->region_, SRV_S3_REGION_MAX);
+    pthread_rwlock_unlock(&s3->access_lock);
 }
 
 void srv_s3_call_copy(const struct srv_s3_call *call, struct srv_s3_call *call_out)

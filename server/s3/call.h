@@ -13,8 +13,10 @@
 
 #include "server/check.h"
 #include "server/s3/error.h"
+#include "server/s3/hosts.h"
 #include "server/s3/meta.h"
 #include "server/s3/route.h"
+#include "server/s3/s3.h"
 #include "server/s3/who.h"
 
 #include "api/gyre.h"
@@ -24,20 +26,22 @@ struct srv_pool;
 struct srv_xml;
 struct srv_s3_buckets;
 
-enum { SRV_S3_REGION_MAX = 64, SRV_S3_HOST_ID_LEN = 32 };
+enum { SRV_S3_HOST_ID_LEN = 32 };
 
 /* What all requests of a role share. [c] const after srv_s3_create  [w] under access_lock  [a]
  * atomic */
 struct srv_s3 {
-    struct gyre_store *store;           /* [c] */
-    struct srv_pool *pool;              /* [c] */
-    struct srv_s3_buckets *buckets;     /* [c] has its own lock */
-    struct srv_names *names;            /* [c] the index of names; any thread */
-    _Atomic bool is_open;               /* [a] as access->is_open: most stores have no users */
-    pthread_rwlock_t access_lock;       /* held while a request is looked at */
-    const struct srv_s3_access *access; /* [w] never NULL */
-    struct srv_s3_sweeper *sweeper;     /* [c] */
-    char region[SRV_S3_REGION_MAX];
+    struct gyre_store *store;             /* [c] */
+    struct srv_pool *pool;                /* [c] */
+    struct srv_s3_buckets *buckets;       /* [c] has its own lock */
+    struct srv_names *names;              /* [c] the index of names; any thread */
+    struct srv_s3_sweeper *sweeper;       /* [c] */
+    _Atomic bool is_open;                 /* [a] as access->is_open: most stores have no users */
+    _Atomic bool has_hosts;               /* [a] whether any host stands for a bucket */
+    pthread_rwlock_t access_lock;         /* held while a request is looked at */
+    const struct srv_s3_access *access;   /* [w] never NULL */
+    struct srv_s3_hosts hosts;            /* [w] lent */
+    char region_[SRV_S3_REGION_MAX];      /* [w] */
     char host_id[SRV_S3_HOST_ID_LEN + 1]; /* x-amz-id-2: which process answered */
 };
 
@@ -53,6 +57,9 @@ struct srv_s3_call {
 void srv_s3_call_init(struct srv_s3_call *call, struct srv_s3 *s3, struct srv_exchange *ex);
 /* For a call that outlasts the stack. */
 void srv_s3_call_copy(const struct srv_s3_call *call, struct srv_s3_call *call_out);
+
+/* The region that clients are told. */
+void srv_s3_region(struct srv_s3 *s3, char region_out[SRV_S3_REGION_MAX]);
 
 /* Unix time at the start of the loop's round. */
 int64_t srv_s3_now_s(const struct srv_s3_call *call);

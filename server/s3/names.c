@@ -126,13 +126,49 @@ void srv_names_settle(struct srv_names *names)
 
 bool srv_names_lists(const struct srv_names *names, struct srv_str bucket)
 {
-    for (const char *line = names->unlisted; *line != 0;) {
+    /* Pairs with U. */
+    const struct srv_names_unlisted *unlisted =
+        atomic_load_explicit(&names->unlisted, memory_order_acquire);
+
+    for (const char *line = unlisted->lines; *line != 0;) {
         size_t len = strcspn(line, "\n");
         if (len == bucket.len && memcmp(line, bucket.base, len) == 0)
             return false;
         line += len + (line[len] != 0);
     }
     return true;
+}
+
+struct srv_names_unlisted *srv_names_unlisted_create(const char *lines)
+{
+    size_t size = strlen(lines) + 1;
+    struct srv_names_unlisted *unlisted = malloc(sizeof *unlisted + size);
+
+    if (unlisted == NULL)
+        return NULL;
+    unlisted->former = NULL;
+    memcpy(unlisted->lines, lines, size);
+    return unlisted;
+}
+
+void srv_names_set_unlisted(struct srv_names *names, struct srv_names_unlisted *unlisted)
+{
+    struct srv_names_unlisted *former =
+        atomic_load_explicit(&names->unlisted, memory_order_relaxed);
+
+    if (strcmp(former->lines, unlisted->lines) == 0) {
+        free(unlisted);
+        return;
+    }
+    unlisted->former = former;
+    pthread_mutex_lock(&names->lock);
+    /* Lists of a bucket that has just got an index must not be answered by what is there. */
+    atomic_store_explicit(&names->is_ready, false, memory_order_release);
+    /* Release U: whoever looks at it sees its lines. */
+    atomic_store_explicit(&names->unlisted, unlisted, memory_order_release);
+    atomic_store_explicit(&names->is_resized, true, memory_order_release);
+    pthread_cond_signal(&names->wake);
+    pthread_mutex_unlock(&names->lock);
 }
 
 bool srv_names_is_ready(const struct srv_names *names)
@@ -166,13 +202,18 @@ bool srv_names_is_stopping(struct srv_names *names)
     return stops;
 }
 
+static bool is_urgent(struct srv_names *names)
+{
+    return atomic_load_explicit(&names->is_suspect, memory_order_acquire) ||
+           atomic_load_explicit(&names->is_resized, memory_order_acquire);
+}
+
 /* Until something was noted, the time has come, or the end. False at the end, with nothing noted.
  */
 static bool wait_for_notes(struct srv_names *names, const struct timespec *until)
 {
     pthread_mutex_lock(&names->lock);
-    while (names->head == NULL && !names->is_stopping &&
-           !atomic_load_explicit(&names->is_suspect, memory_order_acquire) &&
+    while (names->head == NULL && !names->is_stopping && !is_urgent(names) &&
            pthread_cond_timedwait(&names->wake, &names->lock, until) == 0) {
     }
     bool goes_on = names->head != NULL || !names->is_stopping;
@@ -188,6 +229,12 @@ static void mend(struct srv_names *names)
         srv_names_fail(names, SRV_NAMES_DAMAGED);
     if (atomic_exchange_explicit(&names->has_lost, false, memory_order_acq_rel)) {
         names->has_missed = true;
+        srv_names_fail(names, SRV_NAMES_FINE);
+    }
+    /* Joining finds out what other buckets having an index means, and writes down which those are.
+     */
+    if (atomic_exchange_explicit(&names->is_resized, false, memory_order_acq_rel)) {
+        names->has_missed = true; /* what was stored while a bucket had none */
         srv_names_fail(names, SRV_NAMES_FINE);
     }
     if (names->is_failing) {
@@ -294,7 +341,13 @@ static void fini(struct srv_names *names)
     pthread_mutex_destroy(&names->lock);
     pthread_cond_destroy(&names->joined);
     pthread_cond_destroy(&names->wake);
-    free(names->unlisted);
+    struct srv_names_unlisted *unlisted =
+        atomic_load_explicit(&names->unlisted, memory_order_relaxed);
+    while (unlisted != NULL) {
+        struct srv_names_unlisted *former = unlisted->former;
+        free(unlisted);
+        unlisted = former;
+    }
     free(names);
 }
 
@@ -329,8 +382,10 @@ gyre_err srv_names_create(const struct srv_names_config *config, struct srv_name
     init(names);
     names->store = config->store;
     names->wal_bytes = wal_bytes_for(gyre_capacity_bytes(names->store));
-    names->unlisted = strdup(config->unlisted != NULL ? config->unlisted : "");
-    gyre_err err = names->unlisted != NULL ? GYRE_OK : GYRE_NO_MEMORY;
+    struct srv_names_unlisted *unlisted =
+        srv_names_unlisted_create(config->unlisted != NULL ? config->unlisted : "");
+    atomic_init(&names->unlisted, unlisted);
+    gyre_err err = unlisted != NULL ? GYRE_OK : GYRE_NO_MEMORY;
     if (err == GYRE_OK && !find_path(names))
         err = GYRE_INVALID;
     /* Before any change of ours, so that all of them are newer. */

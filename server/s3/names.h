@@ -40,6 +40,13 @@ void srv_names_destroy(struct srv_names *names);
 /* Whether the bucket has an index. */
 bool srv_names_lists(const struct srv_names *names, struct srv_str bucket);
 
+/* Which buckets have none, as srv_names_config says it. It is freed with free until it is put in
+ * place. NULL without memory. */
+struct srv_names_unlisted *srv_names_unlisted_create(const char *lines);
+/* Puts others in place and takes them. Where a bucket gets an index, lists are refused until it is
+ * made. What was in place is kept to the end, since nobody takes a lock to look at it. */
+void srv_names_set_unlisted(struct srv_names *names, struct srv_names_unlisted *unlisted);
+
 /* Before an object is stored or deleted; the result is for leave or changed. */
 unsigned srv_names_enter(struct srv_names *names);
 void srv_names_leave(struct srv_names *names, unsigned turn);

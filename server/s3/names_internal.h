@@ -16,11 +16,16 @@
 
 enum { SRV_NAMES_READERS_MAX = 8, SRV_NAMES_PATH_MAX = 4096, SRV_NAMES_WRITERS_MAX = 256 };
 
+/* Const once it is in place; all there ever were form a list. */
+struct srv_names_unlisted {
+    struct srv_names_unlisted *former;
+    char lines[];
+};
+
 struct srv_names {
     struct gyre_store *store;      /* [c] */
     char path[SRV_NAMES_PATH_MAX]; /* [c] */
     unsigned wal_bytes;            /* [c] */
-    char *unlisted;                /* [c] lines */
     pthread_t thread;              /* [c] */
     pthread_mutex_t lock;
     pthread_cond_t wake, joined;
@@ -28,8 +33,10 @@ struct srv_names {
     bool is_stopping;                    /* [w] */
     bool is_awaited;                     /* [w] the first joining is over */
 
-    _Atomic bool is_ready;       /* [a] */
-    _Atomic bool is_suspect;     /* [a] a reader found damage */
+    _Atomic(struct srv_names_unlisted *) unlisted; /* [a] never NULL once created */
+    _Atomic bool is_ready;                         /* [a] */
+    _Atomic bool is_resized;                       /* [a] other buckets have an index now */
+    _Atomic bool is_suspect;                       /* [a] a reader found damage */
     _Atomic bool has_lost;       /* [a] a change could not be told for want of memory */
     _Atomic unsigned turn;       /* [a] the lowest bit says which of `inside` to count in */
     _Atomic uint32_t inside[2];  /* [a] between enter and note or leave */

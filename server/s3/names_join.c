@@ -264,7 +264,8 @@ static bool catch_up(struct srv_names *names, const struct srv_names_mark *mark)
 struct plan {
     bool is_complete;
     struct srv_names_mark mark;
-    char *unlisted; /* as it was then */
+    char *unlisted;    /* as it was then */
+    const char *asked; /* as it is to be */
 };
 
 /* Whether all buckets that had no index still have none: what such a bucket holds is not listed. */
@@ -279,13 +280,13 @@ static bool is_wide_enough(const struct srv_names *names, const struct plan *pla
     return true;
 }
 
-static enum srv_names_fault set_state(struct srv_names *names, const struct srv_names_mark *mark,
+static enum srv_names_fault set_state(struct srv_names *names, const struct plan *plan,
                                       const struct census *census)
 {
     enum srv_names_fault fault = srv_names_db_run(&names->db, SRV_NAMES_BEGIN_WRITE);
 
     if (fault == SRV_NAMES_FINE)
-        fault = srv_names_db_set_state(&names->db, true, mark, names->unlisted);
+        fault = srv_names_db_set_state(&names->db, true, &plan->mark, plan->asked);
     if (fault == SRV_NAMES_FINE)
         fault = bury(names, census);
     if (fault == SRV_NAMES_FINE)
@@ -365,6 +366,15 @@ static enum srv_names_fault look_around(struct srv_names *names, struct census *
     return fault;
 }
 
+/* Unless other buckets have got an index meanwhile. */
+static void set_ready(struct srv_names *names)
+{
+    pthread_mutex_lock(&names->lock);
+    if (!atomic_load_explicit(&names->is_resized, memory_order_acquire))
+        atomic_store_explicit(&names->is_ready, true, memory_order_release);
+    pthread_mutex_unlock(&names->lock);
+}
+
 void srv_names_join(struct srv_names *names)
 {
     struct census census = {.names = names};
@@ -372,6 +382,7 @@ void srv_names_join(struct srv_names *names)
 
     if (plan == NULL || !open_locks(names) || !open_file(names))
         goto out;
+    plan->asked = atomic_load_explicit(&names->unlisted, memory_order_acquire)->lines;
     enum srv_names_fault fault = look_around(names, &census, plan);
     if (fault != SRV_NAMES_FINE) {
         srv_names_fail(names, fault);
@@ -381,13 +392,13 @@ void srv_names_join(struct srv_names *names)
         srv_names_db_close(&names->db);
         goto out;
     }
-    fault = set_state(names, &plan->mark, &census);
+    fault = set_state(names, plan, &census);
     if (fault != SRV_NAMES_FINE) {
         srv_names_fail(names, fault);
         goto out;
     }
     names->has_missed = names->was_moved = names->has_complained = false;
-    atomic_store_explicit(&names->is_ready, true, memory_order_release);
+    set_ready(names);
 out:
     end_census(&census);
     if (plan != NULL)

@@ -4,6 +4,8 @@
 
 #include "server/s3/acl_of_call.h"
 #include "server/s3/bucket_acl.h"
+#include "server/s3/buckets.h"
+#include "server/s3/change.h"
 #include "server/s3/source_object.h"
 #include "server/s3/tagset_xml.h"
 
@@ -11,6 +13,7 @@ enum { BODY_MAX = 64 << 10, ATTEMPTS = 8 }; /* while others change the object */
 
 struct amend {
     struct srv_s3_body_task body; /* first */
+    struct srv_s3_bucket *bucket;
     uint32_t now_s;
     int status;                        /* when it went well */
     enum srv_s3_permission permission; /* that it takes */
@@ -22,49 +25,61 @@ struct amend {
     struct srv_s3_tagset tags;
 };
 
-/* ---- Storing again ---- */
+/* ---- Changing the record ---- */
 
-static enum srv_s3_code begin(struct amend *amend, struct srv_s3_source_object *source,
-                              struct srv_s3_put_work *work)
+/* The record as it is to be. */
+static enum srv_s3_code make_record(struct amend *amend, const struct srv_s3_meta *stored,
+                                    uint8_t record[SRV_S3_META_RECORD_MAX], size_t *len_out)
+{
+    struct srv_s3_meta meta = *stored;
+
+    *len_out = 0;
+    enum srv_s3_code code = amend->apply(amend, &meta);
+    if (code != SRV_S3_NONE)
+        return code;
+    return srv_s3_meta_encode(&meta, record, SRV_S3_META_RECORD_MAX, len_out)
+               ? SRV_S3_NONE
+               : SRV_S3_METADATA_TOO_LARGE;
+}
+
+/* The object's bytes, and the parts that they came in, stay as they are. */
+static enum srv_s3_code change_record(struct amend *amend, const void *record, size_t len,
+                                      uint64_t serial)
 {
     const struct srv_s3_call *call = &amend->body.task.call;
-    const struct srv_digest_plan plan = {.wants_md5 = false};
-    uint8_t record[SRV_S3_META_RECORD_MAX];
-    size_t len;
+    struct gyre_key key = srv_s3_object_key(call);
+    struct srv_s3_change change;
+    struct gyre_change what;
 
+    gyre_change_init(&what);
+    what.what = GYRE_CHANGE_META;
+    what.meta = record;
+    what.meta_len = len;
+    what.if_serial = serial;
     enum srv_s3_code code =
-        srv_s3_source_open(source, call->s3->store, call->route.bucket, call->route.key,
-                           amend->now_s, &call->who, amend->permission);
+        srv_s3_change_begin(&change, call->s3->names, call->s3->buckets, amend->bucket);
     if (code != SRV_S3_NONE)
         return code;
-    struct srv_s3_meta meta = source->meta;
-    code = amend->apply(amend, &meta);
-    if (code != SRV_S3_NONE)
-        return code;
-    if (!srv_s3_meta_encode(&meta, record, sizeof record, &len))
-        return SRV_S3_METADATA_TOO_LARGE;
-    work->keeps_etag = work->keeps_checksum = work->is_pinned = true;
-    memcpy(work->etag, meta.etag.base, meta.etag.len);
-    (void)srv_s3_checksum_decode(meta.checksum, &work->checksum);
-    work->modified_ms = meta.modified_ms;
-    work->state = (struct srv_s3_state){.condition = GYRE_IF_SERIAL,
-                                        .serial = gyre_handle_info(source->handle)->serial};
-    return srv_s3_put_work_init_inner(work, call, record, len, source->end, &plan);
+    gyre_err err = gyre_change(call->s3->store, &key, &what, NULL);
+    srv_s3_change_end(&change, call->route.bucket, call->route.key, err == GYRE_OK ? &key : NULL);
+    return err == GYRE_CHANGED ? SRV_S3_CONDITIONAL_CONFLICT : srv_s3_code_of(err);
 }
 
 static enum srv_s3_code amend_once(struct amend *amend)
 {
-    struct srv_s3_source_object source = {.handle = NULL};
-    struct srv_s3_put_work work = {.store = NULL};
+    const struct srv_s3_call *call = &amend->body.task.call;
+    struct srv_s3_source_object object = {.handle = NULL};
+    uint8_t record[SRV_S3_META_RECORD_MAX];
+    size_t len;
 
-    enum srv_s3_code code = begin(amend, &source, &work);
-    if (code == SRV_S3_NONE) {
-        while (!srv_s3_source_pour(&source, &work)) {
-        }
-        code = work.code;
-    }
-    srv_s3_put_work_fini(&work);
-    srv_s3_source_close(&source);
+    enum srv_s3_code code =
+        srv_s3_source_open(&object, call->s3->store, call->route.bucket, call->route.key,
+                           amend->now_s, &call->who, amend->permission);
+    if (code == SRV_S3_NONE)
+        code = make_record(amend, &object.meta, record, &len);
+    if (code == SRV_S3_NONE)
+        code = change_record(amend, record, len, gyre_handle_info(object.handle)->serial);
+    srv_s3_source_close(&object);
     return code;
 }
 
@@ -91,18 +106,24 @@ static void on_worked(struct srv_s3_body_task *body)
                         amend->status == 204 ? SRV_LENGTH_UNKNOWN : 0);
 }
 
+static void fini(struct srv_s3_body_task *body)
+{
+    srv_s3_bucket_release(((struct amend *)body)->bucket);
+}
+
 static struct amend *create(const struct srv_s3_call *call, int status,
                             enum srv_s3_permission permission,
                             enum srv_s3_code (*apply)(struct amend *amend,
                                                       struct srv_s3_meta *meta))
 {
-    if (!srv_s3_bucket_exists(call->s3->buckets, call->route.bucket)) {
+    struct amend *amend = srv_s3_body_task_create(call, sizeof *amend, fini);
+    if (amend == NULL)
+        return NULL;
+    amend->bucket = srv_s3_bucket_acquire(call->s3->buckets, call->route.bucket);
+    if (amend->bucket == NULL) {
         srv_s3_fail(call, SRV_S3_NO_SUCH_BUCKET, NULL);
         return NULL;
     }
-    struct amend *amend = srv_s3_body_task_create(call, sizeof *amend, NULL);
-    if (amend == NULL)
-        return NULL;
     amend->now_s = (uint32_t)srv_s3_now_s(call);
     amend->status = status;
     amend->permission = permission;

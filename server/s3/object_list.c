@@ -86,15 +86,17 @@ static void on_worked(struct srv_s3_task *task)
 {
     struct listing *listing = (struct listing *)task;
     struct srv_xml xml = listing->xml;
+    char region[SRV_S3_REGION_MAX];
     struct srv_s3_head head;
 
     if (listing->code != SRV_S3_NONE) {
         srv_s3_fail(&task->call, listing->code, "The index of names is being made; try again.");
         return;
     }
+    srv_s3_region(task->call.s3, region);
     listing->xml = (struct srv_xml){0}; /* the answer ends it, and may end the task */
     srv_s3_head_init(&head, &task->call);
-    srv_s3_head_add(&head, "x-amz-bucket-region", srv_s3_str(task->call.s3->region));
+    srv_s3_head_add(&head, "x-amz-bucket-region", srv_s3_str(region));
     srv_s3_answer_xml(&task->call, &head, &xml);
 }
 

@@ -69,7 +69,7 @@ enum srv_s3_code srv_s3_put_work_init(struct srv_s3_put_work *work, const struct
     enum srv_s3_code code = take_target(work, call);
     if (code != SRV_S3_NONE)
         return code;
-    bool wants_md5 = srv_s3_bucket_etag(work->bucket) == SRV_S3_ETAG_MD5;
+    bool wants_md5 = srv_s3_bucket_rule(work->buckets, work->bucket).etag == SRV_S3_ETAG_MD5;
     code = take_framing(work, call, message_out);
     if (code == SRV_S3_NONE)
         code = srv_s3_put_head_check(call, wants_md5,
@@ -95,7 +95,7 @@ enum srv_s3_code srv_s3_put_work_init_part(struct srv_s3_put_work *work,
         code = srv_s3_upload_id_read(call->req, &work->upload);
     if (code == SRV_S3_NONE)
         code = take_framing(work, call, message_out);
-    bool wants_md5 = srv_s3_bucket_etag(work->bucket) == SRV_S3_ETAG_MD5;
+    bool wants_md5 = srv_s3_bucket_rule(work->buckets, work->bucket).etag == SRV_S3_ETAG_MD5;
     return code != SRV_S3_NONE
                ? code
                : srv_s3_put_head_check(call, wants_md5,
@@ -156,8 +156,6 @@ static bool decide(struct srv_s3_put_work *work)
 {
     enum srv_s3_code code = SRV_S3_NONE;
 
-    if (work->is_pinned)
-        return note(work, SRV_S3_NONE);
     work->state = (struct srv_s3_state){.condition = GYRE_ALWAYS};
     if (srv_s3_precondition_is_set(&work->precondition))
         (void)srv_s3_precondition_decide(&work->precondition, work->store, &work->key, time(NULL),
@@ -239,8 +237,8 @@ static bool finish_record(struct srv_s3_put_work *work, uint8_t record[SRV_S3_ME
         work->modified_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     meta.etag = srv_s3_str(work->etag);
     meta.modified_ms = work->modified_ms;
-    work->expires =
-        srv_s3_ttl_expires(&srv_s3_bucket_rule(work->bucket)->ttl, &meta, work->modified_ms / 1000);
+    const struct srv_s3_ttl ttl = srv_s3_bucket_rule(work->buckets, work->bucket).ttl;
+    work->expires = srv_s3_ttl_expires(&ttl, &meta, work->modified_ms / 1000);
     size_t sum_len = srv_s3_checksum_encode(&work->checksum, sum);
     if (sum_len > 0)
         meta.checksum = (struct srv_str){(const char *)sum, sum_len};

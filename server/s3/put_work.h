@@ -38,7 +38,6 @@ struct srv_s3_put_work {
     bool is_begun;
     bool keeps_etag;     /* `etag` is set already, and the bytes are known to be right */
     bool keeps_checksum; /* `checksum` is */
-    bool is_pinned;      /* `state` is set and takes the place of conditions */
     struct iovec bytes_; /* of this run */
 
     bool is_part; /* a part of an upload rather than an object */

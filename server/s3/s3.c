@@ -21,39 +21,15 @@
 #include "server/s3/object_list.h"
 #include "server/s3/object_look.h"
 #include "server/s3/object_put.h"
+#include "server/s3/setting.h"
 #include "server/s3/stub.h"
 #include "server/s3/sweeper.h"
 #include "server/s3/upload.h"
 #include "server/s3/upload_complete.h"
 
-static const struct srv_s3_access open_access = {.is_open = true};
-
-void srv_s3_set_access(struct srv_s3 *s3, const struct srv_s3_access *access)
-{
-    pthread_rwlock_wrlock(&s3->access_lock);
-    s3->access = access;
-    atomic_store_explicit(&s3->is_open, access->is_open, memory_order_relaxed);
-    pthread_rwlock_unlock(&s3->access_lock);
-}
-
-/* The buckets without an index, in the form that the index wants; NULL without memory. */
-static char *unlisted_of(const struct srv_s3_config *config)
-{
-    char *text = NULL;
-    size_t len;
-    FILE *out = open_memstream(&text, &len);
-
-    if (out == NULL)
-        return NULL;
-    for (size_t i = 0; i < config->n_bucket_rules; i++)
-        if (config->bucket_rules[i].is_unlisted)
-            fprintf(out, "%s\n", config->bucket_rules[i].bucket);
-    return fclose(out) == 0 ? text : NULL;
-}
-
 static gyre_err create_names(const struct srv_s3_config *config, struct srv_names **names_out)
 {
-    char *unlisted = unlisted_of(config);
+    char *unlisted = srv_s3_unlisted(config);
     const struct srv_names_config names = {.store = config->store, .unlisted = unlisted};
 
     *names_out = NULL;
@@ -65,10 +41,9 @@ static gyre_err create_names(const struct srv_s3_config *config, struct srv_name
 gyre_err srv_s3_create(const struct srv_s3_config *config, struct srv_s3 **s3_out)
 {
     uint8_t host_id[SRV_S3_HOST_ID_LEN / 2];
-    const char *region = config->region != NULL ? config->region : "us-east-1";
 
     *s3_out = NULL;
-    if (strlen(region) >= SRV_S3_REGION_MAX)
+    if (config->region != NULL && strlen(config->region) >= SRV_S3_REGION_MAX)
         return GYRE_INVALID;
     struct srv_s3 *s3 = calloc(1, sizeof *s3);
     if (s3 == NULL)
@@ -77,12 +52,10 @@ gyre_err srv_s3_create(const struct srv_s3_config *config, struct srv_s3 **s3_ou
     if (RAND_bytes(host_id, sizeof host_id) != 1)
         goto out;
     srv_hex_encode(host_id, sizeof host_id, s3->host_id);
-    snprintf(s3->region, sizeof s3->region, "%s", region);
     s3->store = config->store;
     s3->pool = config->pool;
-    s3->access = config->access != NULL ? config->access : &open_access;
-    atomic_init(&s3->is_open, s3->access->is_open);
     pthread_rwlock_init(&s3->access_lock, NULL);
+    srv_s3_go_by(s3, config);
     err = create_names(config, &s3->names);
     if (err == GYRE_OK)
         err = srv_s3_buckets_create(config, s3->names, &s3->buckets);

@@ -79,11 +79,12 @@ void srv_s3_request_payment_get(const struct srv_s3_call *call)
  */
 void srv_s3_bucket_location_get(const struct srv_s3_call *call)
 {
-    const char *region = call->s3->region;
+    char region[SRV_S3_REGION_MAX];
     struct srv_s3_facts *facts = srv_s3_facts_of_call(call);
 
     if (facts == NULL)
         return;
+    srv_s3_region(call->s3, region);
     struct srv_str location = facts->of[SRV_S3_FACT_LOCATION];
     if (location.base == NULL)
         location = srv_s3_str(strcmp(region, "us-east-1") == 0 ? "" : region);

@@ -157,8 +157,9 @@ static size_t write_part_sums(const struct completion *c, uint8_t bytes[PART_SUM
 }
 
 static bool make_record(struct completion *c, uint8_t record[SRV_S3_META_RECORD_MAX],
-                        size_t *len_out)
+                        size_t *len_out, uint32_t *expires_out)
 {
+    const struct srv_s3_ttl ttl = srv_s3_bucket_rule(c->body.task.call.s3->buckets, c->bucket).ttl;
     uint8_t sum[SRV_S3_CHECKSUM_ENCODED_MAX], part_sums[PART_SUMS_MAX];
     struct srv_s3_meta meta;
     struct timespec now;
@@ -168,6 +169,7 @@ static bool make_record(struct completion *c, uint8_t record[SRV_S3_META_RECORD_
     clock_gettime(CLOCK_REALTIME, &now);
     meta.etag = srv_s3_str(c->etag);
     meta.modified_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    *expires_out = srv_s3_ttl_expires(&ttl, &meta, now.tv_sec);
     meta.upload = (struct srv_str){(const char *)c->id.bytes, sizeof c->id.bytes};
     size_t sum_len = srv_s3_checksum_encode(&c->checksum, sum);
     if (sum_len > 0)
@@ -238,9 +240,10 @@ static void make_object(struct completion *c)
     uint8_t record[SRV_S3_META_RECORD_MAX];
     struct gyre_put_options options;
     struct gyre_part_choice *choices;
+    uint32_t expires;
     size_t len;
 
-    if (!sum_up(c) || !make_record(c, record, &len))
+    if (!sum_up(c) || !make_record(c, record, &len, &expires))
         return;
     choices = calloc(c->parts.n, sizeof *choices);
     if (choices == NULL) {
@@ -253,6 +256,7 @@ static void make_object(struct completion *c)
     gyre_put_options_init(&options);
     options.meta = record;
     options.meta_len = len;
+    options.expires = expires;
     memcpy(&options.etag_hash, c->etag, sizeof options.etag_hash);
     complete_if(c, choices, &options);
     free(choices);

@@ -21,6 +21,7 @@ enum { FAKE_FIELDS = 200 };
 struct srv_exchange {
     struct srv_loop *loop;
     struct srv_request req;
+    struct srv_str label; /* of the listener */
     struct srv_field fields[FAKE_FIELDS];
     void *ctx;
     void (*gone)(void *ctx);

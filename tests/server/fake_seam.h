@@ -21,6 +21,12 @@ struct srv_loop *srv_exchange_loop(const struct srv_exchange *ex)
     return ex->loop;
 }
 
+struct srv_str srv_exchange_label(const struct srv_exchange *ex)
+{
+    CHECK(!ex->is_gone);
+    return ex->label;
+}
+
 void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *ctx))
 {
     CHECK(ex->gone == NULL);

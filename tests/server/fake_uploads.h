@@ -85,3 +85,17 @@ gyre_err gyre_handle_part(const struct gyre_handle *handle, uint32_t index,
     *part_out = (struct gyre_part){.number = 0};
     return GYRE_RANGE;
 }
+
+/* ---- Changing in place ---- */
+
+void gyre_change_init(struct gyre_change *change)
+{
+    *change = (struct gyre_change){.struct_size = sizeof *change};
+}
+
+gyre_err gyre_change(struct gyre_store *store, const struct gyre_key *key,
+                     const struct gyre_change *change, uint64_t *serial_out)
+{
+    (void)store, (void)key, (void)change, (void)serial_out;
+    return GYRE_NOT_FOUND;
+}
