@@ -238,12 +238,14 @@ def install_tests():
 
 
 def e2e_tests(full):
-    """A script that says ASAN = True runs against the sanitized program as well; with --full, all do."""
+    """A script that says ASAN = True runs against the sanitized program as well, with --full all do; one that says ALONE = True has
+    the machine to itself."""
     for directory, group in (("build", "e2e"), ("build-asan", "e2e-asan")):
         for script in sorted((ROOT / "tests/e2e").glob("*_test.py")):
-            if directory == "build" or full or re.search(r"^ASAN = True", script.read_text(), re.M):
+            said = set(re.findall(r"^(ASAN|ALONE) = True$", script.read_text(), re.M))
+            if directory == "build" or full or "ASAN" in said:
                 yield Test(f"{group}/{script.stem}", ["python3", script], build=directory, limit_s=3600 if full else 300,
-                           is_long=full and has_long_form(script),
+                           alone="ALONE" in said, is_long=full and has_long_form(script),
                            env={"GYRE_BIN": str(ROOT / directory / "gyre"), "PYTHONDONTWRITEBYTECODE": "1"})
 
 
