@@ -35,7 +35,7 @@ struct srv_snapshot {
     struct gyre_stats store; /* zeros without one */
     struct gyre_pool_info pools[GYRE_POOLS_MAX];
     size_t n_pools;
-    const char *state;       /* static: "starting", "ready", "draining" or "failing" */
+    const char *state; /* static: "starting", "ready", "draining" or "failing" */
     const struct srv_front *front;
     struct gyre_store *store_handle; /* NULL: not open */
 };

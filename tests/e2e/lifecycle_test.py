@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import ssl
@@ -77,6 +78,23 @@ def metrics_are_valid(text):
 def value(text, name):
     match = re.search(rf"^{re.escape(name)} (\S+)$", text, re.M)
     return float(match[1]) if match else None
+
+
+def readiness_sees_failing_writes():
+    """Files that must not grow are what a full disk is to the server: /readyz says so as long as it lasts."""
+    with gs.Server(size="64M") as server:
+        server.request("PUT", "/bkt")
+        gs.check_eq("ready at first", admin(server, "/readyz"), (200, "ready\n"))
+        _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, hard))
+        gs.check("writes fail", gs.wait_until(lambda: server.request("PUT", "/bkt/k", b"x" * 100000).status >= 500))
+        gs.check("and /readyz says so", gs.wait_until(lambda: admin(server, "/readyz")[0] == 503), admin(server, "/readyz"))
+        gs.check("with the reason", admin(server, "/readyz")[1].startswith("failing: the store: "), admin(server, "/readyz"))
+        gs.check_eq("it is counted", value(admin(server, "/metrics")[1], "gyre_store_failing"), 1)
+        gs.check_eq("and alive", admin(server, "/healthz")[0], 200)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        gs.check_eq("it recovers at once", admin(server, "/readyz"), (200, "ready\n"))
+        gs.check_eq("so do writes", server.request("PUT", "/bkt/k", b"x" * 100000).status, 200)
 
 
 def admin_answers():
@@ -401,7 +419,7 @@ def activation():
 
 
 def main():
-    gs.run(admin_answers, reloads, succession, failed_succession, activation)
+    gs.run(admin_answers, readiness_sees_failing_writes, reloads, succession, failed_succession, activation)
     gs.finish()
 
 
