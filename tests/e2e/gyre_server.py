@@ -81,8 +81,8 @@ def finish():
         server.kill()
     if _failed:
         print(f"again with: GYRE_SEED={SEED}")
-    name = pathlib.Path(sys.argv[0]).stem
-    print(f"e2e/{name}: {_passed} passed, {_failed} failed", flush=True)
+    script = pathlib.Path(sys.argv[0]).resolve()
+    print(f"{script.parent.name}/{script.stem}: {_passed} passed, {_failed} failed", flush=True)
     sys.exit(1 if _failed or not _passed else 0)
 
 

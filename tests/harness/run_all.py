@@ -249,6 +249,13 @@ def e2e_tests(full):
                            env={"GYRE_BIN": str(ROOT / directory / "gyre"), "PYTHONDONTWRITEBYTECODE": "1"})
 
 
+def conform_tests(full):
+    """Other people's clients, which a first run installs."""
+    for script in sorted((ROOT / "tests/conform").glob("*_test.py")):
+        yield Test(f"conform/{script.stem}", ["python3", script], build="build", limit_s=7200 if full else 900, alone=full, is_long=full,
+                   env={"GYRE_BIN": str(ROOT / "build/gyre"), "PYTHONDONTWRITEBYTECODE": "1"})
+
+
 def fuzz_tests(full):
     seconds = 300 if full else 5
     for source in sorted((ROOT / "tests/fuzz").glob("*_fuzz.c")):
@@ -279,7 +286,8 @@ def means_units(directory, patterns):
 
 def all_tests(directory, full):
     """The tests that need a build directory (None: no build), in the order they run."""
-    makers = [style_tests(), harness_tests(), example_tests(), install_tests(), e2e_tests(full), fuzz_tests(full), gate_tests(full)]
+    makers = [style_tests(), harness_tests(), example_tests(), install_tests(), e2e_tests(full), conform_tests(full),
+              fuzz_tests(full), gate_tests(full)]
     if directory:
         yield from unit_tests(directory, full)
     for maker in makers:
