@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "api/gyre.h"
+#include "bench/common.h"
 #ifdef GYRE_HAVE_LMDB
 #include <lmdb.h>
 #endif
@@ -46,17 +47,9 @@ struct plan {
     size_t count; /* blocks */
 };
 
-static _Noreturn void die(const char *what, const char *why)
-{
-    fprintf(stderr, "bench/bulk: %s: %s\n", what, why);
-    exit(1);
-}
-
 static double now_s(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    return (double)bench_now_ns(CLOCK_MONOTONIC) / 1e9;
 }
 
 /* All indices, shuffled the same way for everybody: no block's neighbour comes soon after it, so
@@ -65,7 +58,7 @@ static size_t *shuffled(size_t count)
 {
     size_t *order = malloc(count * sizeof *order);
     if (!order)
-        die("memory", "none");
+        bench_die("memory", "none");
     uint64_t x = 88172645463325252u;
     for (size_t i = 0; i < count; i++) {
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
@@ -91,7 +84,7 @@ static uint8_t *make_body(size_t size)
 {
     uint8_t *body = aligned_alloc(PAGE, size);
     if (!body)
-        die("memory", "none");
+        bench_die("memory", "none");
     uint64_t x = 88172645463325252u;
     for (size_t i = 0; i + 8 <= size; i += 8) {
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
@@ -125,14 +118,14 @@ static struct gyre_store *gyre_begin(const struct plan *plan)
     options.average_object_bytes = plan->size < (1 << 20) ? (uint32_t)plan->size / 2 : 1 << 19;
     struct gyre_store *store = NULL;
     if (gyre_open(&options, &store, message, sizeof message) != GYRE_OK)
-        die("gyre_open", message);
+        bench_die("gyre_open", message);
     return store;
 }
 
 static void gyre_must(gyre_err err, const char *what)
 {
     if (err != GYRE_OK)
-        die(what, gyre_err_text(err));
+        bench_die(what, gyre_err_text(err));
 }
 
 static double gyre_puts(const struct plan *plan, const uint8_t *body)
@@ -197,15 +190,15 @@ static void write_file(const char *dir, size_t index, const uint8_t *body, size_
     snprintf(named, sizeof named, "%s/%zu", dir, index);
     int fd = open(made, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
-        die(made, strerror(errno));
+        bench_die(made, strerror(errno));
     for (size_t at = 0; at < size;) {
         ssize_t n = write(fd, body + at, size - at);
         if (n <= 0)
-            die(made, strerror(errno));
+            bench_die(made, strerror(errno));
         at += (size_t)n;
     }
     if (close(fd) != 0 || rename(made, named) != 0)
-        die(named, strerror(errno));
+        bench_die(named, strerror(errno));
 }
 
 static double files_puts(const struct plan *plan, const uint8_t *body)
@@ -213,13 +206,13 @@ static double files_puts(const struct plan *plan, const uint8_t *body)
     char path[4096];
     path_of(plan, PEER_FILES, path);
     if (mkdir(path, 0700) != 0)
-        die(path, strerror(errno));
+        bench_die(path, strerror(errno));
     int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     double began = now_s();
     for (size_t i = 0; i < plan->count; i++)
         write_file(path, i, body, plan->size);
     if (dir < 0 || syncfs(dir) != 0)
-        die(path, strerror(errno));
+        bench_die(path, strerror(errno));
     double took = now_s() - began;
     return took;
 }
@@ -228,7 +221,7 @@ static unsigned view_file(int fd, size_t size)
 {
     const uint8_t *map = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (map == MAP_FAILED)
-        die("mmap", strerror(errno));
+        bench_die("mmap", strerror(errno));
     unsigned sum = touch(map, size);
     munmap((void *)(uintptr_t)map, size);
     return sum;
@@ -245,13 +238,13 @@ static double files_reads(const struct plan *plan, enum act act, uint8_t *buffer
         snprintf(name, sizeof name, "%s/%zu", path, order[i]);
         int fd = open(name, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
-            die(name, strerror(errno));
+            bench_die(name, strerror(errno));
         if (act == ACT_VIEW)
             sum += view_file(fd, plan->size);
         for (size_t at = 0; act == ACT_COPY && at < plan->size;) {
             ssize_t n = pread(fd, buffer + at, plan->size - at, (off_t)at);
             if (n <= 0)
-                die(name, strerror(errno));
+                bench_die(name, strerror(errno));
             at += (size_t)n;
         }
         close(fd);
@@ -268,7 +261,7 @@ static double files_reads(const struct plan *plan, enum act act, uint8_t *buffer
 static void lmdb_must(int rc, const char *what)
 {
     if (rc != 0)
-        die(what, mdb_strerror(rc));
+        bench_die(what, mdb_strerror(rc));
 }
 
 static MDB_env *lmdb_begin(const struct plan *plan, unsigned flags)
@@ -352,10 +345,10 @@ static double act_apart(const struct plan *plan, enum peer peer, enum act act)
 {
     int pipe_fds[2];
     if (pipe(pipe_fds) != 0)
-        die("pipe", strerror(errno));
+        bench_die("pipe", strerror(errno));
     pid_t pid = fork();
     if (pid < 0)
-        die("fork", strerror(errno));
+        bench_die("fork", strerror(errno));
     if (pid == 0) {
         uint8_t *buffer = make_body(plan->size);
         double took =
@@ -368,7 +361,7 @@ static double act_apart(const struct plan *plan, enum peer peer, enum act act)
     close(pipe_fds[0]);
     int status;
     if (waitpid(pid, &status, 0) != pid || status != 0 || !got || took <= 0)
-        die(peer_names[peer], act_names[act]);
+        bench_die(peer_names[peer], act_names[act]);
     return (double)plan->size * (double)plan->count / took / 1e9;
 }
 
@@ -377,7 +370,7 @@ static void drop_caches(void)
     sync();
     int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, "3", 1) != 1)
-        die("/proc/sys/vm/drop_caches", "cold reads need root, to empty the page cache");
+        bench_die("/proc/sys/vm/drop_caches", "cold reads need root, to empty the page cache");
     close(fd);
 }
 
@@ -387,7 +380,7 @@ static void empty(const struct plan *plan, enum peer peer)
     path_of(plan, peer, path);
     snprintf(command, sizeof command, "rm -rf '%s'", path);
     if (system(command) != 0)
-        die(path, "cannot be removed");
+        bench_die(path, "cannot be removed");
     sync();
 }
 
@@ -412,19 +405,13 @@ static void run_round(const struct plan *plan, size_t round, struct figures *fig
     }
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void print_rows(const struct plan *plan, bool json, size_t rounds, struct figures *figures)
 {
     for (int act = 0; act < N_ACTS; act++) {
         double median[N_PEERS] = {0};
         for (int peer = 0; peer < n_peers; peer++) {
             double *rates = figures->rate[act][peer];
-            qsort(rates, rounds, sizeof *rates, by_value);
+            qsort(rates, rounds, sizeof *rates, bench_by_value);
             median[peer] = rates[rounds / 2];
             if (json)
                 printf("{\"store\": \"%s\", \"op\": \"%s\", \"bytes\": %zu, \"blocks\": %zu, "
@@ -455,7 +442,7 @@ static size_t read_sizes(const char *text, size_t sizes_out[MAX_SIZES])
         if (*end == '\0' && sizes_out[n - 1] >= PAGE)
             return n;
     }
-    die(text, "up to 8 sizes in KiB, from 4, parted by commas");
+    bench_die(text, "up to 8 sizes in KiB, from 4, parted by commas");
 }
 
 int main(int argc, char **argv)
@@ -476,14 +463,15 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--dir") == 0 && i + 1 < argc)
             dir = argv[++i];
         else
-            die(argv[i], "usage: bulk [--rounds N] [--total-mib N] [--sizes KIB,...] [--dir DIR] "
-                         "[--json]");
+            bench_die(argv[i],
+                      "usage: bulk [--rounds N] [--total-mib N] [--sizes KIB,...] [--dir DIR] "
+                      "[--json]");
     }
     if (rounds < 1 || rounds > MAX_ROUNDS || total_mib < 64)
-        die("usage", "1 to 101 rounds, at least 64 MiB");
+        bench_die("usage", "1 to 101 rounds, at least 64 MiB");
     char made[] = "/var/tmp/gyre-bulk-XXXXXX";
     if (!dir && !(dir = mkdtemp(made)))
-        die("temporary directory", "cannot be made");
+        bench_die("temporary directory", "cannot be made");
     if (!json)
         printf("%8s %-5s  gyre, files%s: GB/s (min-max)  gyre over each\n", "KiB", "op",
                n_peers == N_PEERS ? ", lmdb" : "");

@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/gyre.h"
+#include "bench/common.h"
 #ifdef GYRE_HAVE_LMDB
 #include <lmdb.h>
 #endif
@@ -41,19 +41,6 @@ struct bench {
     size_t size;
     uint64_t *samples_ns;
 };
-
-static _Noreturn void die(const char *what, const char *why)
-{
-    fprintf(stderr, "bench/engine: %s: %s\n", what, why);
-    exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static uint64_t mix(uint64_t x)
 {
@@ -89,7 +76,7 @@ static bool do_gyre(struct bench *b, enum op op, const struct gyre_key *key)
         if (gyre_get(b->store, key, 0, 0, &handle) != GYRE_OK)
             return false;
         if (gyre_handle_piece(handle, 0, &piece) != GYRE_OK)
-            die("piece", "not there");
+            bench_die("piece", "not there");
         sink = piece.base[0];
         (void)sink;
         gyre_release(handle);
@@ -137,16 +124,16 @@ static void measure(struct bench *b, enum side side, enum op op, size_t n, uint6
         step--;
     for (size_t i = 0; i < n; i++) {
         struct gyre_key key = key_of(b->size, i * step % n, op == OP_MISS);
-        uint64_t began = now_ns();
+        uint64_t began = bench_now_ns(CLOCK_MONOTONIC);
 #ifdef GYRE_HAVE_LMDB
         bool ok = side == SIDE_GYRE ? do_gyre(b, op, &key) : do_lmdb(b, op, &key);
 #else
         bool ok = do_gyre(b, op, &key);
         (void)side;
 #endif
-        b->samples_ns[i] = now_ns() - began;
+        b->samples_ns[i] = bench_now_ns(CLOCK_MONOTONIC) - began;
         if (!ok)
-            die(op_names[op], "failed or gave a wrong answer");
+            bench_die(op_names[op], "failed or gave a wrong answer");
     }
     qsort(b->samples_ns, n, sizeof *b->samples_ns, by_value);
     *p50_out = b->samples_ns[n / 2];
@@ -164,7 +151,7 @@ static void open_gyre(struct bench *b, const char *dir, uint64_t bytes)
     options.n_dirs = 1;
     options.sync_interval_ms = 0;
     if (gyre_open(&options, &b->store, message, sizeof message) != GYRE_OK)
-        die("open", message);
+        bench_die("open", message);
 }
 
 static void open_lmdb(struct bench *b, const char *dir, uint64_t bytes)
@@ -179,7 +166,7 @@ static void open_lmdb(struct bench *b, const char *dir, uint64_t bytes)
         mdb_txn_begin(b->env, NULL, 0, &txn) != 0 ||
         mdb_dbi_open(txn, NULL, MDB_CREATE, &b->dbi) != 0 || mdb_txn_commit(txn) != 0 ||
         mdb_txn_begin(b->env, NULL, MDB_RDONLY, &b->reader) != 0)
-        die("lmdb", "cannot be opened");
+        bench_die("lmdb", "cannot be opened");
     mdb_txn_reset(b->reader);
 #else
     (void)b, (void)dir, (void)bytes;
@@ -236,17 +223,17 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--dir") == 0 && i + 1 < argc)
             dir = argv[++i];
         else
-            die(argv[i], "usage: engine [--rounds N] [--objects N] [--dir DIR] [--json]");
+            bench_die(argv[i], "usage: engine [--rounds N] [--objects N] [--dir DIR] [--json]");
     }
     if (rounds < 1 || rounds > MAX_ROUNDS || objects < 100)
-        die("usage", "1 to 101 rounds, at least 100 objects");
+        bench_die("usage", "1 to 101 rounds, at least 100 objects");
     char made[] = "/tmp/gyre-bench-XXXXXX";
     if (!dir && !(dir = mkdtemp(made)))
-        die("temporary directory", "cannot be made");
+        bench_die("temporary directory", "cannot be made");
     uint8_t *body = malloc(sizes[N_SIZES - 1]);
     struct bench b = {.body = body, .samples_ns = malloc(objects * sizeof(uint64_t))};
     if (!body || !b.samples_ns)
-        die("memory", "none");
+        bench_die("memory", "none");
     memset(body, 'x', sizes[N_SIZES - 1]);
     open_gyre(&b, dir, UINT64_C(4) << 30);
     open_lmdb(&b, dir, UINT64_C(4) << 30);
@@ -274,7 +261,7 @@ int main(int argc, char **argv)
             print_row(json, b.size, (enum op)op, figures[op], n_sides, rounds);
     }
     if (gyre_close(&b.store, 10000) != GYRE_OK)
-        die("close", "failed");
+        bench_die("close", "failed");
     if (dir == made) {
         char command[64];
         snprintf(command, sizeof command, "rm -r %s", made);

@@ -15,10 +15,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/gyre.h"
+#include "bench/common.h"
 
 enum { OBJECTS = 20000, LENGTH = 4096, GETS = 200000, SAMPLES = 50000, ROUNDS_MAX = 31 };
 
@@ -33,19 +33,6 @@ struct reader {
 static const char *dir = "/tmp/gyre-scaling";
 static struct gyre_key keys[OBJECTS];
 static _Atomic int stop;
-
-static void die(const char *what)
-{
-    fprintf(stderr, "scaling: %s\n", what);
-    exit(1);
-}
-
-static uint64_t now_ns(clockid_t clock)
-{
-    struct timespec at;
-    clock_gettime(clock, &at);
-    return (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
-}
 
 static void pin_to(int core)
 {
@@ -67,7 +54,7 @@ static struct gyre_store *open_store(enum gyre_open_mode mode)
     options.size_bytes = UINT64_C(512) << 20;
     options.mode = mode;
     if (gyre_open(&options, &store, message, sizeof message) != GYRE_OK)
-        die(message);
+        bench_die(dir, message);
     return store;
 }
 
@@ -77,7 +64,7 @@ static void put_one(struct gyre_store *store, uint64_t n)
     struct gyre_key key = n < OBJECTS ? keys[n] : gyre_key_of_bytes(&n, sizeof n);
     gyre_err err = gyre_put(store, &key, NULL, body, sizeof body, NULL);
     if (err != GYRE_OK && err != GYRE_BUSY)
-        die(gyre_err_name(err));
+        bench_die(dir, gyre_err_text(err));
 }
 
 static bool get_one(struct gyre_store *store, uint64_t n)
@@ -98,11 +85,11 @@ static void *read_on(void *data)
     pin_to(reader->core);
     for (uint64_t n = 0; n < OBJECTS; n++)
         (void)get_one(reader->store, n);
-    uint64_t begun_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t begun_ns = bench_now_ns(CLOCK_THREAD_CPUTIME_ID);
     for (uint64_t i = 0; i < GETS; i++)
         if (!get_one(reader->store, reader->first + i * 7919))
-            die("an object is not there");
-    reader->rate = GETS * 1e9 / (double)(now_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns);
+            bench_die("get", "an object is not there");
+    reader->rate = GETS * 1e9 / (double)(bench_now_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns);
     return NULL;
 }
 
@@ -161,13 +148,6 @@ static void *write_on(void *data)
     return NULL;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* p99 of a get beside another thread, in ns of `clock`. */
 static double p99_beside(struct gyre_store *store, void *(*other)(void *), clockid_t clock)
 {
@@ -177,13 +157,13 @@ static double p99_beside(struct gyre_store *store, void *(*other)(void *), clock
     pthread_create(&thread, NULL, other, store);
     pin_to(0);
     for (uint64_t i = 0; i < SAMPLES; i++) {
-        uint64_t begun_ns = now_ns(clock);
+        uint64_t begun_ns = bench_now_ns(clock);
         (void)get_one(store, i * 7919);
-        samples[i] = (double)(now_ns(clock) - begun_ns);
+        samples[i] = (double)(bench_now_ns(clock) - begun_ns);
     }
     atomic_store(&stop, 1);
     pthread_join(thread, NULL);
-    qsort(samples, SAMPLES, sizeof samples[0], by_size);
+    qsort(samples, SAMPLES, sizeof samples[0], bench_by_value);
     return samples[SAMPLES / 100 * 99];
 }
 
@@ -191,7 +171,7 @@ static double p99_beside(struct gyre_store *store, void *(*other)(void *), clock
 
 static void print_row(const char *name, double *values, int n, const char *unit)
 {
-    qsort(values, (size_t)n, sizeof values[0], by_size);
+    qsort(values, (size_t)n, sizeof values[0], bench_by_value);
     printf("%-44s %8.2f %s (%.2f to %.2f)\n", name, values[n / 2], unit, values[0], values[n - 1]);
 }
 
@@ -207,7 +187,7 @@ int main(int argc, char **argv)
             dir = argv[i];
     }
     if (rounds < 1 || rounds > ROUNDS_MAX)
-        die("1 to 31 rounds");
+        bench_die("--rounds", "1 to 31");
     for (uint64_t n = 0; n < OBJECTS; n++)
         keys[n] = gyre_key_of_bytes(&n, sizeof n);
     struct gyre_store *store = open_store(GYRE_OPEN_RESET);
@@ -223,7 +203,7 @@ int main(int argc, char **argv)
         wall[r] = p99_beside(store, write_on, CLOCK_MONOTONIC) / hog;
     }
     if (gyre_close(&store, 10000) != GYRE_OK)
-        die("close");
+        bench_die(dir, "cannot be closed");
     for (int r = 0; r < rounds; r++) {
         double single = in_processes(1);
         processes[r] = in_processes(2) / single;

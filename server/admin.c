@@ -28,11 +28,13 @@ void srv_admin_init(struct srv_admin *admin, struct srv_pool *pool,
     admin->sources.access_log = access_log;
     admin->sources.begun_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     pthread_mutex_init(&admin->lock, NULL);
+    srv_probe_init(&admin->probe);
 }
 
 void srv_admin_fini(struct srv_admin *admin)
 {
     pthread_mutex_destroy(&admin->lock);
+    srv_probe_fini(&admin->probe);
 }
 
 void srv_admin_set_front(struct srv_admin *admin, const struct srv_front *front)
@@ -65,14 +67,11 @@ static struct srv_snapshot_sources look(struct srv_admin *admin)
     return sources;
 }
 
-/* Whether the store still reads; the key belongs to nobody. */
+/* Whether the store still works. */
 static gyre_err probe(struct srv_admin *admin)
 {
     struct gyre_store *store = look(admin).store;
-    struct gyre_key key = gyre_key_of_bytes("readyz", 6);
-    gyre_err err = store == NULL ? GYRE_OK : gyre_exists(store, &key, 0, GYRE_STRICT);
-    if (err == GYRE_NOT_FOUND || err == GYRE_EXPIRED)
-        err = GYRE_OK;
+    gyre_err err = store == NULL ? GYRE_OK : srv_probe_run(&admin->probe, store);
     pthread_mutex_lock(&admin->lock);
     admin->sources.is_failing = err != GYRE_OK;
     pthread_mutex_unlock(&admin->lock);

@@ -3,7 +3,7 @@
  *   /metrics  all numbers in Prometheus' text form
  *   /status   the same and more as JSON
  *   /healthz  200 while the event loops turn, else 503
- *   /readyz   200 while requests are served, else 503 with the reason
+ *   /readyz   200 while requests are served and the store takes writes, else 503 with the reason
  *
  * Owns:    struct srv_admin is the caller's and outlives the front; what it points to may come
  *          later and is lent until srv_admin_stop.
@@ -15,6 +15,7 @@
 #include <pthread.h>
 
 #include "server/exchange.h"
+#include "server/probe.h"
 #include "server/snapshot.h"
 
 /* A loop that has not looked for events for so long is stuck. */
@@ -25,6 +26,7 @@ struct srv_admin {
     pthread_mutex_t lock;
     struct srv_snapshot_sources sources; /* [w] */
     struct srv_pool *pool;               /* runs the jobs */
+    struct srv_probe probe;              /* by locks of its own */
 };
 
 extern const struct srv_role srv_admin_role;

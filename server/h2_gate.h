@@ -48,3 +48,8 @@ bool srv_h2_is_open(const struct srv_conn *conn);
 
 /* Writes what bodies have made due; true if anything was. */
 bool srv_h2_emit(struct srv_conn *conn, struct st_h2o_http2_conn_t *h2o);
+
+/* ---- h2_length.c ---- */
+
+/* How many lengths were announced by the head that libh2o has read last on this thread. */
+unsigned srv_h2_n_lengths(void);

@@ -77,10 +77,12 @@ void srv_gate_h2_bind(struct srv_exchange *ex)
     uint64_t length = stream->_expected_content_length == SIZE_MAX
                           ? SRV_LENGTH_UNKNOWN
                           : stream->_expected_content_length;
+    ex->in.is_failed = srv_h2_n_lengths() > 1;
     if (body == NULL || body->stream != stream->stream_id) {
-        /* Without a body there is nothing a length could announce. */
+        /* Without a body a length can announce nothing but 0, which some clients sign. */
+        ex->request.has_body = length == 0;
         ex->in.is_ended = true;
-        ex->in.is_failed = length != SRV_LENGTH_UNKNOWN && length != 0;
+        ex->in.is_failed |= length != SRV_LENGTH_UNKNOWN && length != 0;
         return;
     }
     body->ex = ex;

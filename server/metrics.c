@@ -51,6 +51,25 @@ static void put_numbers(FILE *out, const char *prefix, const struct srv_number *
     }
 }
 
+/* A family for each number, with a sample for each pool. */
+static void put_pools(FILE *out, const struct gyre_pool_info *pools, size_t n_pools)
+{
+    struct srv_number rows[SRV_NUMBERS_MAX];
+    size_t n = n_pools == 0 ? 0 : srv_snapshot_pool_numbers(&pools[0], rows, SRV_NUMBERS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        char name[128];
+        const char *suffix = rows[i].is_counter ? "_total" : "";
+        snprintf(name, sizeof name, "pool_%s", rows[i].name);
+        put_family(out, name, suffix, rows[i].help, rows[i].is_counter ? "counter" : "gauge");
+        for (size_t p = 0; p < n_pools; p++) {
+            srv_snapshot_pool_numbers(&pools[p], rows, SRV_NUMBERS_MAX);
+            fprintf(out, "gyre_%s%s{pool=\"", name, suffix);
+            put_escaped(out, pools[p].name, true);
+            fprintf(out, "\"} %" PRIu64 "\n", rows[i].value);
+        }
+    }
+}
+
 static void put_labels(FILE *out, const struct srv_role *role, unsigned operation,
                        enum srv_result result)
 {
@@ -117,6 +136,7 @@ char *srv_metrics_text(const struct srv_snapshot *snapshot, size_t *len_out)
     if (snapshot->store_open)
         put_numbers(out, "store_", rows,
                     srv_snapshot_store_numbers(snapshot, rows, SRV_NUMBERS_MAX));
+    put_pools(out, snapshot->pools, snapshot->n_pools);
     put_histograms(out, snapshot->front);
     if (fclose(out) == 0)
         return text;

@@ -97,6 +97,19 @@ static void look_at_front(const struct srv_front *front, struct srv_snapshot *sn
     snapshot->buffer_budget_bytes = srv_buf_pool_budget_bytes(srv_front_buf_pool(front));
 }
 
+static void look_at_store(struct gyre_store *store, struct srv_snapshot *snapshot)
+{
+    snapshot->store_handle = store;
+    snapshot->store_open = gyre_stat(store, &snapshot->store) == GYRE_OK;
+    for (uint8_t pool = 0; pool < GYRE_POOLS_MAX; pool++) {
+        struct gyre_pool_info *info = &snapshot->pools[snapshot->n_pools];
+        info->struct_size = sizeof *info;
+        if (gyre_pool_at(store, pool, info) != GYRE_OK)
+            break;
+        snapshot->n_pools++;
+    }
+}
+
 void srv_snapshot_take(const struct srv_snapshot_sources *sources, struct srv_snapshot *snapshot)
 {
     struct srv_pool_stats pool = {0};
@@ -122,9 +135,7 @@ void srv_snapshot_take(const struct srv_snapshot_sources *sources, struct srv_sn
     snapshot->store_failing = sources->is_failing;
     snapshot->store.struct_size = sizeof snapshot->store;
     if (sources->store != NULL)
-        snapshot->store_handle = sources->store;
-    if (sources->store != NULL)
-        snapshot->store_open = gyre_stat(sources->store, &snapshot->store) == GYRE_OK;
+        look_at_store(sources->store, snapshot);
 }
 
 /* ---- Rows ---- */
@@ -152,6 +163,20 @@ size_t srv_snapshot_store_numbers(const struct srv_snapshot *snapshot, struct sr
 #define X(name, unit, text) {#name, text, unit >= COUNTER, snapshot->store.name},
 #include "api/gyre_stats.def"
 #undef X
+    };
+    size_t n = sizeof all / sizeof all[0];
+    SRV_CHECK(n <= max);
+    memcpy(rows, all, sizeof all);
+    return n;
+}
+
+size_t srv_snapshot_pool_numbers(const struct gyre_pool_info *pool, struct srv_number *rows,
+                                 size_t max)
+{
+    enum { GAUGE, COUNTER };
+    const struct srv_number all[] = {
+#define SRV_POOL(name, type, help) {#name, help, type == COUNTER, pool->name},
+#include "server/counters.def"
     };
     size_t n = sizeof all / sizeof all[0];
     SRV_CHECK(n <= max);

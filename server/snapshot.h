@@ -33,7 +33,9 @@ struct srv_snapshot {
 #define SRV_READ(name, type, help) uint64_t name;
 #include "server/counters.def"
     struct gyre_stats store; /* zeros without one */
-    const char *state;       /* static: "starting", "ready", "draining" or "failing" */
+    struct gyre_pool_info pools[GYRE_POOLS_MAX];
+    size_t n_pools;
+    const char *state; /* static: "starting", "ready", "draining" or "failing" */
     const struct srv_front *front;
     struct gyre_store *store_handle; /* NULL: not open */
 };
@@ -66,6 +68,9 @@ size_t srv_snapshot_numbers(const struct srv_snapshot *snapshot, struct srv_numb
 /* The same for the store's. */
 size_t srv_snapshot_store_numbers(const struct srv_snapshot *snapshot, struct srv_number *rows_out,
                                   size_t max);
+/* And those of one pool. */
+size_t srv_snapshot_pool_numbers(const struct gyre_pool_info *pool, struct srv_number *rows_out,
+                                 size_t max);
 
 enum { SRV_NUMBERS_MAX = 256 };
 

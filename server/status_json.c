@@ -36,6 +36,17 @@ static json_t *files(struct gyre_store *store)
     return array;
 }
 
+static json_t *pools(const struct srv_snapshot *snapshot)
+{
+    json_t *object = json_object();
+    struct srv_number rows[SRV_NUMBERS_MAX];
+    for (size_t i = 0; i < snapshot->n_pools; i++) {
+        size_t n = srv_snapshot_pool_numbers(&snapshot->pools[i], rows, SRV_NUMBERS_MAX);
+        json_object_set_new(object, snapshot->pools[i].name, numbers(rows, n));
+    }
+    return object;
+}
+
 char *srv_status_text(const struct srv_snapshot *snapshot, size_t *len_out)
 {
     struct srv_number rows[SRV_NUMBERS_MAX];
@@ -49,6 +60,7 @@ char *srv_status_text(const struct srv_snapshot *snapshot, size_t *len_out)
     json_object_set_new(root, "files", files(snapshot->store_handle));
     json_object_set_new(root, "store",
                         numbers(rows, srv_snapshot_store_numbers(snapshot, rows, SRV_NUMBERS_MAX)));
+    json_object_set_new(root, "pools", pools(snapshot));
     char *text = json_dumps(root, JSON_INDENT(2));
     json_decref(root);
     *len_out = text == NULL ? 0 : strlen(text);

@@ -4,6 +4,7 @@
 
 #include "server/chars.h"
 #include "server/s3/base64.h"
+#include "server/uri.h"
 
 struct checksum_row {
     const char *field;
@@ -58,22 +59,49 @@ static bool is_checksum_value(struct srv_str name)
            !equals(name, "x-amz-checksum-type") && !equals(name, "x-amz-checksum-mode");
 }
 
+static enum srv_digest_fault take_checksum(struct srv_str name, struct srv_str value,
+                                           struct srv_digest_plan *plan)
+{
+    if (plan->checksum != SRV_CHECKSUM_NONE)
+        return SRV_DIGEST_MANY_CHECKSUMS;
+    plan->checksum = checksum_of_field(name);
+    if (plan->checksum == SRV_CHECKSUM_NONE)
+        return SRV_DIGEST_CHECKSUM_UNKNOWN;
+    if (!srv_base64_decode(value, plan->value, rows[plan->checksum].size))
+        return SRV_DIGEST_BAD_CHECKSUM;
+    plan->has_value = true;
+    return SRV_DIGEST_FINE;
+}
+
+/* A presigned request may have in its query what is a field elsewhere. */
+static enum srv_digest_fault plan_query_checksum(struct srv_str query, struct srv_digest_plan *plan)
+{
+    enum srv_digest_fault fault = SRV_DIGEST_FINE;
+    struct srv_str name, value;
+    char decoded[64];
+
+    while (fault == SRV_DIGEST_FINE && srv_query_next(&query, &name, &value)) {
+        struct srv_str text = {decoded, 0};
+        if (!is_checksum_value(name))
+            continue;
+        if (!srv_uri_decode(value, true, decoded, sizeof decoded, &text.len))
+            return SRV_DIGEST_BAD_CHECKSUM;
+        fault = take_checksum(name, text, plan);
+    }
+    return fault;
+}
+
 static enum srv_digest_fault plan_checksum(const struct srv_request *req,
                                            struct srv_digest_plan *plan)
 {
-    for (size_t i = 0; i < req->n_fields; i++) {
-        const struct srv_field *field = &req->fields[i];
-        if (!is_checksum_value(field->name))
-            continue;
-        if (plan->checksum != SRV_CHECKSUM_NONE)
-            return SRV_DIGEST_MANY_CHECKSUMS;
-        plan->checksum = checksum_of_field(field->name);
-        if (plan->checksum == SRV_CHECKSUM_NONE)
-            return SRV_DIGEST_CHECKSUM_UNKNOWN;
-        if (!srv_base64_decode(field->value, plan->value, rows[plan->checksum].size))
-            return SRV_DIGEST_BAD_CHECKSUM;
-        plan->has_value = true;
+    enum srv_digest_fault fault = plan_query_checksum(req->query, plan);
+
+    for (size_t i = 0; fault == SRV_DIGEST_FINE && i < req->n_fields; i++) {
+        if (is_checksum_value(req->fields[i].name))
+            fault = take_checksum(req->fields[i].name, req->fields[i].value, plan);
     }
+    if (fault != SRV_DIGEST_FINE)
+        return fault;
     if (plan->checksum == SRV_CHECKSUM_NONE &&
         srv_request_field(req, "x-amz-sdk-checksum-algorithm", NULL) != NULL)
         return SRV_DIGEST_CHECKSUM_MISSING;
@@ -83,11 +111,16 @@ static enum srv_digest_fault plan_checksum(const struct srv_request *req,
 static enum srv_digest_fault plan_payload(const struct srv_request *req,
                                           struct srv_digest_plan *plan)
 {
-    const struct srv_str *value = srv_request_field(req, "x-amz-content-sha256", NULL);
+    const struct srv_str *field = srv_request_field(req, "x-amz-content-sha256", NULL);
+    struct srv_str value;
 
-    if (value == NULL || equals(*value, "UNSIGNED-PAYLOAD"))
+    if (field != NULL)
+        value = *field;
+    else if (!srv_query_find(req->query, "X-Amz-Content-Sha256", &value))
         return SRV_DIGEST_FINE;
-    plan->has_payload = srv_hex_decode(*value, plan->payload, sizeof plan->payload);
+    if (equals(value, "UNSIGNED-PAYLOAD"))
+        return SRV_DIGEST_FINE;
+    plan->has_payload = srv_hex_decode(value, plan->payload, sizeof plan->payload);
     return plan->has_payload ? SRV_DIGEST_FINE : SRV_DIGEST_BAD_PAYLOAD_HASH;
 }
 

@@ -15,6 +15,7 @@ import gyre_server as gs
 import h2_raw as h2
 
 ASAN = True
+ALONE = True
 BODY = gs.bytes_of(4096, seed="attack")
 ATTACKER, CLIENT = "127.0.0.1", "127.0.0.2"
 MEMORY_BOUND = (192 if "asan" not in gs.GYRE else 1024) << 20  # buffers of 64M, 600 connections with TLS state and heads, and the allocator's slack; a sanitizer's are its own

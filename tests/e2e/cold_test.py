@@ -12,6 +12,7 @@ import time
 import gyre_server as gs
 
 ASAN = True
+ALONE = True
 COLD, HOT = 180 if gs.FULL else 24, 64
 SECONDS = 5 if gs.FULL else 1
 BODY, SMALL = gs.bytes_of(2 << 20), gs.bytes_of(4096)

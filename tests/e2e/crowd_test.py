@@ -9,6 +9,7 @@ import time
 
 import gyre_server as gs
 
+ALONE = True
 IDLE, READERS, WRITERS = (10_000, 2_000, 500) if gs.FULL else (1_000, 200, 50)
 BODY = gs.bytes_of(1 << 20)
 KIB = 1024

@@ -76,13 +76,22 @@ def run(*tests):
 
 def finish():
     """Prints the summary line and exits; the last thing a test does."""
+    atexit.unregister(_unfinished)
     for server in list(_servers):
         server.kill()
     if _failed:
         print(f"again with: GYRE_SEED={SEED}")
-    name = pathlib.Path(sys.argv[0]).stem
-    print(f"e2e/{name}: {_passed} passed, {_failed} failed", flush=True)
+    script = pathlib.Path(sys.argv[0]).resolve()
+    print(f"{script.parent.name}/{script.stem}: {_passed} passed, {_failed} failed", flush=True)
     sys.exit(1 if _failed or not _passed else 0)
+
+
+@atexit.register
+def _unfinished():
+    """Fails a test that forgets to finish(), whose failures nobody would see."""
+    if _passed or _failed:
+        print("it ends without finish()", flush=True)
+        os._exit(1)
 
 
 # ---- Surroundings ----

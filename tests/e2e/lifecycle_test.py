@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import ssl
@@ -79,6 +80,23 @@ def value(text, name):
     return float(match[1]) if match else None
 
 
+def readiness_sees_failing_writes():
+    """Files that must not grow are what a full disk is to the server: /readyz says so as long as it lasts."""
+    with gs.Server(size="64M") as server:
+        server.request("PUT", "/bkt")
+        gs.check_eq("ready at first", admin(server, "/readyz"), (200, "ready\n"))
+        _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, hard))
+        gs.check("writes fail", gs.wait_until(lambda: server.request("PUT", "/bkt/k", b"x" * 100000).status >= 500))
+        gs.check("and /readyz says so", gs.wait_until(lambda: admin(server, "/readyz")[0] == 503), admin(server, "/readyz"))
+        gs.check("with the reason", admin(server, "/readyz")[1].startswith("failing: the store: "), admin(server, "/readyz"))
+        gs.check_eq("it is counted", value(admin(server, "/metrics")[1], "gyre_store_failing"), 1)
+        gs.check_eq("and alive", admin(server, "/healthz")[0], 200)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        gs.check_eq("it recovers at once", admin(server, "/readyz"), (200, "ready\n"))
+        gs.check_eq("so do writes", server.request("PUT", "/bkt/k", b"x" * 100000).status, 200)
+
+
 def admin_answers():
     with gs.Server(size="64M", tls=True) as server:
         gs.check("the admin socket is not for everybody", (server.data / "admin.sock").stat().st_mode & 0o007 == 0)
@@ -96,8 +114,10 @@ def admin_answers():
         gs.check_eq("misses are counted", value(text, f"gyre_request_duration_seconds_count{misses}"), 1)
         gs.check("bodies are counted", value(text, "gyre_response_bytes_total") >= 5000 and value(text, "gyre_body_bytes_total") == 1000)
         gs.check_eq("the store's numbers", value(text, "gyre_store_puts_total") >= 1, True)
+        gs.check("the pools' numbers", value(text, 'gyre_pool_bytes{pool="main"}') >= 1000 and value(text, 'gyre_pool_capacity_bytes{pool="meta"}') > 0)
         status, text = admin(server, "/status")
         document = json.loads(text)
+        gs.check("pools", document["pools"]["main"]["capacity_bytes"] >= document["pools"]["main"]["bytes"] > 0 and "meta" in document["pools"])
         gs.check_eq("/status", (status, document["state"], document["pid"]), (200, "ready", server.process.pid))
         gs.check_eq("listeners", sorted(row["role"] for row in document["listeners"]), ["admin", "s3", "s3"])
         gs.check("numbers", document["numbers"]["requests"] >= 8 and document["store"]["documents"] > 0)
@@ -399,7 +419,7 @@ def activation():
 
 
 def main():
-    gs.run(admin_answers, reloads, succession, failed_succession, activation)
+    gs.run(admin_answers, readiness_sees_failing_writes, reloads, succession, failed_succession, activation)
     gs.finish()
 
 

@@ -136,6 +136,26 @@ def damaged(server, damage, what):
     gs.check_eq(f"with the index {what}", keys, by_bytes(key_of(i) for i in range(KEYS)))
 
 
+def an_old_index(server):
+    """One that a week of changes has passed by: names came and went, and others were stored again."""
+    server.stop()
+    old = (server.data / "names.sqlite").read_bytes()
+    server.start()
+    fill(server, KEYS, KEYS + 200)
+    for i in range(100):
+        server.request("DELETE", target_of(key_of(i)))
+        server.request("PUT", target_of(key_of(200 + i)), b"again" * 20)
+    server.stop()
+    (server.data / "names.sqlite").write_bytes(old)
+    for suffix in ("-wal", "-shm"):
+        (server.data / ("names.sqlite" + suffix)).unlink(missing_ok=True)
+    server.start()
+    keys, _ = list_all(server)
+    gs.check_eq("with the index of a week ago", keys, by_bytes(key_of(i) for i in range(100, KEYS + 200)))
+    _, _, root = page(server, {"prefix": key_of(200)})
+    gs.check_eq("what was stored again has its new size", root.findtext(f"{NS}Contents/{NS}Size"), "100")
+
+
 def flip(path):
     data = bytearray(path.read_bytes())
     for _ in range(5):
@@ -156,5 +176,6 @@ with gs.Server(size="256M") as gyre:
                          (lambda path: os.truncate(path, path.stat().st_size // 2), "cut in half"), (flip, "with flipped bits"),
                          (lambda path: path.write_bytes(b"no index at all" * 1000), "overwritten")):
         gs.run(lambda: damaged(gyre, damage, what))
+    gs.run(lambda: an_old_index(gyre))
     gs.check_eq("a bucket with objects stays", gyre.request("DELETE", "/many").status, 409)
 gs.finish()

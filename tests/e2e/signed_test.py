@@ -99,3 +99,4 @@ def strangers_need_keys():
 
 if __name__ == "__main__":
     gs.run(aws_goes_both_ways, rights_are_kept, presigned_links_live_as_long_as_they_say, strangers_need_keys)
+    gs.finish()

@@ -43,6 +43,9 @@ HEADS = [
     ("Content-Length empty", fields(("content-length", "")), "no"),
     ("Content-Length 3, 3", fields(("content-length", "3, 3")), "no"),
     ("Content-Length 2^64", fields(("content-length", str(1 << 64))), "no"),
+    ("two Content-Lengths", fields(("content-length", "0"), ("content-length", "5")), 400),
+    ("two equal Content-Lengths", fields(("content-length", "0"), ("content-length", "0")), 400),
+    ("two authorities", fields((":authority", "b")), "no"),
     ("Content-Length without a body", fields(("content-length", "3")), 400),
     ("no path", raw(OWN[0], OWN[1], OWN[3]), "no"),
     ("no method", raw(*OWN[1:]), "no"),
@@ -72,6 +75,8 @@ ACCEPTED = [
     ("98 fields", fields(*[(f"x-{i}", "1") for i in range(98)])),
     ("a path with an encoded slash", fields(path="/strict/a%2fb")),
     ("Host in the place of the authority", raw(*OWN[:3], ("host", "a"))),
+    ("a Host beside the authority, which alone counts", fields(("host", "b"))),
+    ("two Hosts, of which neither does", fields(("host", "b"), ("host", "c"))),
     ("bytes above 0x7f in a value", fields(("x-a", b"\xc3\xa4"))),
 ]
 
@@ -95,13 +100,9 @@ def send_block(connection, stream, block, end=True):
 
 def heads(server):
     for what, block, expected in HEADS:
-        # libh2o may close before its last frame is out: then once more. An answer as to a request would end it at once.
-        for _ in range(20):
-            connection = h2.Connection(server.port)
-            send_block(connection, 1, block)
-            status, _, error = connection.answer(1)
-            if status is not None or error is not None:
-                break
+        connection = h2.Connection(server.port)
+        send_block(connection, 1, block)
+        status, _, error = connection.answer(1)
         if expected == "no":
             gs.check(f"{what} is no request", status in (None, 400, 501) and (error not in (None, 0) or status), f"{status} {error}")
         else:
@@ -133,6 +134,19 @@ def lengths(server):
         connection.send(h2.request(3, "GET", "/strict/k"))
         gs.check_eq("the connection goes on", connection.answer(3)[:2], (200, b"value"))
         connection.close()
+
+
+def two_lengths(server):
+    """Neither of two lengths is believed, whichever is right, and nothing is stored."""
+    for first, second in (("5", "5"), ("5", "0"), ("0", "5"), ("5", "7")):
+        connection = h2.Connection(server.port)
+        connection.send(h2.request(1, "PUT", "/strict/two", ("content-length", first), ("content-length", second), end=False)
+                        + h2.frame(h2.DATA, h2.END_STREAM, 1, b"value"))
+        gs.check_eq(f"Content-Length {first} and {second}", connection.answer(1)[0], 400)
+        connection.send(h2.request(3, "PUT", "/strict/one", ("content-length", "5"), end=False) + h2.frame(h2.DATA, h2.END_STREAM, 3, b"value"))
+        gs.check_eq("the connection goes on", connection.answer(3)[0], 200)
+        connection.close()
+    gs.check_eq("nothing was stored", server.request("GET", "/strict/two").status, 404)
 
 
 def early_answer(server):
@@ -187,7 +201,7 @@ def main():
         server.request("PUT", "/strict")
         gs.check_eq("stored", server.request("PUT", "/strict/k", b"value").status, 200)
         gs.run(*[(lambda test=test: test(server)) for test in
-                 (heads, accepted, lengths, early_answer, streams, header_block_too_long, bomb)])
+                 (heads, accepted, lengths, two_lengths, early_answer, streams, header_block_too_long, bomb)])
     gs.finish()
 
 

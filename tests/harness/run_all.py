@@ -238,13 +238,22 @@ def install_tests():
 
 
 def e2e_tests(full):
-    """A script that says ASAN = True runs against the sanitized program as well; with --full, all do."""
+    """A script that says ASAN = True runs against the sanitized program as well, with --full all do; one that says ALONE = True has
+    the machine to itself."""
     for directory, group in (("build", "e2e"), ("build-asan", "e2e-asan")):
         for script in sorted((ROOT / "tests/e2e").glob("*_test.py")):
-            if directory == "build" or full or re.search(r"^ASAN = True", script.read_text(), re.M):
+            said = set(re.findall(r"^(ASAN|ALONE) = True$", script.read_text(), re.M))
+            if directory == "build" or full or "ASAN" in said:
                 yield Test(f"{group}/{script.stem}", ["python3", script], build=directory, limit_s=3600 if full else 300,
-                           is_long=full and has_long_form(script),
+                           alone="ALONE" in said, is_long=full and has_long_form(script),
                            env={"GYRE_BIN": str(ROOT / directory / "gyre"), "PYTHONDONTWRITEBYTECODE": "1"})
+
+
+def conform_tests(full):
+    """Other people's clients, which a first run installs."""
+    for script in sorted((ROOT / "tests/conform").glob("*_test.py")):
+        yield Test(f"conform/{script.stem}", ["python3", script], build="build", limit_s=7200 if full else 900, alone=full, is_long=full,
+                   env={"GYRE_BIN": str(ROOT / "build/gyre"), "PYTHONDONTWRITEBYTECODE": "1"})
 
 
 def fuzz_tests(full):
@@ -277,7 +286,8 @@ def means_units(directory, patterns):
 
 def all_tests(directory, full):
     """The tests that need a build directory (None: no build), in the order they run."""
-    makers = [style_tests(), harness_tests(), example_tests(), install_tests(), e2e_tests(full), fuzz_tests(full), gate_tests(full)]
+    makers = [style_tests(), harness_tests(), example_tests(), install_tests(), e2e_tests(full), conform_tests(full),
+              fuzz_tests(full), gate_tests(full)]
     if directory:
         yield from unit_tests(directory, full)
     for maker in makers:

@@ -134,6 +134,37 @@ TEST(requests_that_cannot_be_checked_are_told_why)
     CHECK(p.has_payload);
 }
 
+TEST(the_query_of_a_link_may_carry_what_is_a_field_elsewhere)
+{
+    static const struct {
+        const char *query;
+        enum srv_digest_fault fault;
+        bool has_value, has_payload;
+    } table[] = {
+        {"a=b&x-amz-checksum-crc32=NhCmhg%3D%3D&x-id=PutObject", SRV_DIGEST_FINE, true, false},
+        {"x-amz-checksum-crc32=NhCmhg==", SRV_DIGEST_FINE, true, false},
+        {"x-amz-checksum-mode=ENABLED&X-Amz-Content-Sha256=UNSIGNED-PAYLOAD", SRV_DIGEST_FINE,
+         false, false},
+        {"x-amz-checksum-crc32=NhCmhg%3D%3D&x-amz-checksum-sha1=qvTGHdzF6KLavt4PO0gs2a6pQ00%3D",
+         SRV_DIGEST_MANY_CHECKSUMS, true, false},
+        {"x-amz-checksum-crc32=NhCmhg%3", SRV_DIGEST_BAD_CHECKSUM, false, false},
+        {"x-amz-checksum-crc32", SRV_DIGEST_BAD_CHECKSUM, false, false},
+        {"x-amz-checksum-md4=AAAA", SRV_DIGEST_CHECKSUM_UNKNOWN, false, false},
+        {"X-Amz-Content-Sha256="
+         "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+         SRV_DIGEST_FINE, false, true},
+        {"X-Amz-Content-Sha256=2cf2", SRV_DIGEST_BAD_PAYLOAD_HASH, false, false},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct srv_request req = {.method = SRV_PUT, .query = str(table[i].query)};
+        struct srv_digest_plan p;
+        CHECK_MSG(srv_digest_plan(&req, true, false, &p) == table[i].fault, "%s", table[i].query);
+        CHECK_MSG(p.has_value == table[i].has_value && p.has_payload == table[i].has_payload, "%s",
+                  table[i].query);
+    }
+}
+
 TEST(a_checksum_may_follow_in_the_trailer_of_a_framed_body)
 {
     struct srv_digest_plan p;

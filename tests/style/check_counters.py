@@ -7,6 +7,7 @@ import tree
 README = "server/README.md"
 BEGIN, END = "<!-- numbers: tests/style/check_counters.py --write -->\n", "<!-- /numbers -->\n"
 LOOP = re.compile(r'^SRV_(?:LOOP|READ)\((\w+), (COUNTER|GAUGE), "([^"]+)"\)', re.M)
+POOL = re.compile(r'^SRV_POOL\((\w+), (COUNTER|GAUGE), "([^"]+)"\)', re.M)
 STORE = re.compile(r'^X\((\w+), (\w+), "([^"]+)"\)', re.M)
 
 
@@ -16,6 +17,8 @@ def rows():
     for name, unit, text in STORE.findall(tree.text("api/gyre_stats.def")):
         kind = "counter" if unit.startswith("COUNTER") else "gauge"
         yield f"store_{name}" + ("_total" if kind == "counter" else ""), kind, text
+    for name, kind, text in POOL.findall(tree.text("server/counters.def")):
+        yield f"pool_{name}" + ("_total" if kind == "COUNTER" else "") + '{pool="..."}', kind.lower(), text
 
 
 def table():

@@ -21,7 +21,7 @@ PACKAGES = {"api/python"}
 # What the server may include of api/: the installed interface.
 INTERFACE = {"api/gyre.h", "api/gyre_stats.def"}
 MAY_INCLUDE_H2O = {f"server/{name}" for name in ("loop.c", "listen.c", "gate_h1.c", "gate_h2.c", "glue.c", "body_in.c",
-                                                 "body_out.c", "out_h1.c", "h2_head.c", "h2_frames.c", "h2_own.c", "h2_probe.c",
+                                                 "body_out.c", "out_h1.c", "h2_head.c", "h2_frames.c", "h2_own.c", "h2_probe.c", "h2_length.c",
                                                  "linger.c", "h2o_write.c", "h2o_glue.h")}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 

@@ -14,7 +14,7 @@ ARCHIVES = {
     "server/libgyre_server_core.a": ("srv_",),
 }
 # Definitions that stand in front of libh2o's own on purpose.
-INTERPOSED = {"h2o_hpack_flatten_response", "h2o_socket_write"}
+INTERPOSED = {"h2o_hpack_flatten_response", "h2o_hpack_parse_headers", "h2o_socket_notify_write", "h2o_socket_write", "h2o_strtosize"}
 MACROS = {"engine": ("ENG_", "GYRE_"), "api": ("GYRE_", "API_"), "server": ("SRV_",)}
 FREE_MACROS = {"X", "TRY", "likely", "unlikely", "PY_SSIZE_T_CLEAN"}
 

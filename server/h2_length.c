@@ -1,0 +1,52 @@
+#include "server/h2o_glue.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <h2o/http2_internal.h>
+
+#include "server/check.h"
+#include "server/h2_gate.h"
+
+/* How many lengths a request's head announces. libh2o keeps the last and does not tell that there
+ * were others, so two of its functions have ours of the same names in front: the one that reads a
+ * head, and the one that it has each length read by. */
+
+typedef int parse_headers_fn(h2o_req_t *, h2o_hpack_header_table_t *, const uint8_t *, size_t,
+                             int *, size_t *, h2o_cache_digests_t **, const char **);
+typedef size_t strtosize_fn(const char *, size_t);
+
+static parse_headers_fn *own_parse_headers;
+static strtosize_fn *own_strtosize;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* In the head that this thread has read last. */
+static _Thread_local unsigned n_lengths;
+
+static void look_up(void)
+{
+    *(void **)&own_parse_headers = dlsym(RTLD_NEXT, "h2o_hpack_parse_headers");
+    *(void **)&own_strtosize = dlsym(RTLD_NEXT, "h2o_strtosize");
+    SRV_CHECK(own_parse_headers != NULL && own_strtosize != NULL);
+}
+
+size_t h2o_strtosize(const char *text, size_t len)
+{
+    pthread_once(&once, look_up);
+    n_lengths++;
+    return own_strtosize(text, len);
+}
+
+int h2o_hpack_parse_headers(h2o_req_t *req, h2o_hpack_header_table_t *table, const uint8_t *src,
+                            size_t len, int *pseudo_fields, size_t *content_length,
+                            h2o_cache_digests_t **digests, const char **why)
+{
+    pthread_once(&once, look_up);
+    n_lengths = 0;
+    return own_parse_headers(req, table, src, len, pseudo_fields, content_length, digests, why);
+}
+
+unsigned srv_h2_n_lengths(void)
+{
+    return n_lengths;
+}
