@@ -47,6 +47,7 @@ enum srv_method {
     SRV_POST,
     SRV_DELETE,
     SRV_OPTIONS,
+    SRV_PURGE,
     SRV_METHOD_OTHER,
 };
 

@@ -5,8 +5,8 @@
 #include "server/options_set.h"
 #include "server/s3/name.h"
 
-/* "buckets": {NAME: {"etag": KIND, "index": "on" or "off", "ttl": RULE}}, what differs from bucket
- * to bucket. */
+/* "buckets": {NAME: {"etag": KIND, "index": "on" or "off", "ttl": RULE, "evict": "yes" or
+ * "never"}}, what differs from bucket to bucket. */
 
 enum { WHERE_MAX = 400 };
 
@@ -38,17 +38,30 @@ static bool read_ttl(struct srv_section *section, const char *name, const json_t
                              "\"metadata:NAME\" or \"none\"");
 }
 
+static bool read_evict(struct srv_section *section, const char *name, const json_t *value,
+                       bool *never_out)
+{
+    const char *text = json_is_string(value) ? json_string_value(value) : "";
+    *never_out = strcmp(text, "never") == 0;
+    return *never_out || strcmp(text, "yes") == 0 ||
+           srv_section_error(section, name, "evict: give \"never\" or \"yes\"");
+}
+
 static bool read_member(struct srv_section *section, const char *name, const char *key,
                         const json_t *value, struct srv_s3_bucket_rule *rule)
 {
     uint64_t etag = rule->etag;
     if (strcmp(key, "index") == 0)
         return read_index(section, name, value, &rule->is_unlisted);
+    if (strcmp(key, "evict") == 0)
+        return read_evict(section, name, value, &rule->never_evicts);
     if (strcmp(key, "ttl") == 0)
         return read_ttl(section, name, value, &rule->ttl);
     if (strcmp(key, "etag") != 0)
-        return srv_section_error(
-            section, name, "unknown key \"%s\": there are \"etag\", \"index\" and \"ttl\"", key);
+        return srv_section_error(section, name,
+                                 "unknown key \"%s\": there are \"etag\", \"evict\", "
+                                 "\"index\" and \"ttl\"",
+                                 key);
     if (!read_etag(section, name, value, &etag))
         return false;
     rule->etag = (enum srv_s3_etag)etag;

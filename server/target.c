@@ -8,8 +8,8 @@ enum srv_method srv_method_of(struct srv_str name)
         const char *name;
         enum srv_method method;
     } known[] = {
-        {"GET", SRV_GET},   {"HEAD", SRV_HEAD},     {"PUT", SRV_PUT},
-        {"POST", SRV_POST}, {"DELETE", SRV_DELETE}, {"OPTIONS", SRV_OPTIONS},
+        {"GET", SRV_GET},       {"HEAD", SRV_HEAD},       {"PUT", SRV_PUT},     {"POST", SRV_POST},
+        {"DELETE", SRV_DELETE}, {"OPTIONS", SRV_OPTIONS}, {"PURGE", SRV_PURGE},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (name.len == strlen(known[i].name) && memcmp(name.base, known[i].name, name.len) == 0)

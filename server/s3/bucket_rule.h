@@ -6,6 +6,8 @@
 
 #include "server/s3/ttl.h"
 
+#include "api/gyre.h"
+
 /* What an object's ETag is made of. */
 enum srv_s3_etag {
     SRV_S3_ETAG_MD5,    /* of the body: what S3 clients compare with */
@@ -18,4 +20,15 @@ struct srv_s3_bucket_rule {
     enum srv_s3_etag etag;
     bool is_unlisted; /* it has no index of names */
     struct srv_s3_ttl ttl;
+    bool never_evicts; /* objects stay, and survive a power loss, before they are acknowledged */
 };
+
+/* Sets what an object is stored with in a bucket that never evicts. */
+static inline void srv_s3_keep_options(const struct srv_s3_bucket_rule *rule,
+                                       struct gyre_put_options *options)
+{
+    if (!rule->never_evicts)
+        return;
+    options->pin_until = UINT32_MAX;
+    options->flags |= GYRE_PUT_SYNC;
+}

@@ -38,6 +38,7 @@ static enum srv_s3_code code_of_one(gyre_err err)
     case GYRE_CHANGED: return SRV_S3_PRECONDITION_FAILED;
     case GYRE_RANGE: return SRV_S3_INVALID_RANGE;
     case GYRE_CLOSED: return SRV_S3_SERVICE_UNAVAILABLE;
+    case GYRE_QUOTA: return SRV_S3_INSUFFICIENT_STORAGE;
     case GYRE_TOO_LARGE: return SRV_S3_ENTITY_TOO_LARGE;
     case GYRE_META_TOO_LARGE: return SRV_S3_METADATA_TOO_LARGE;
     case GYRE_LENGTH: return SRV_S3_INCOMPLETE_BODY;

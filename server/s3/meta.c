@@ -25,6 +25,7 @@ enum tag {
     TAG_STORAGE_CLASS = 17,
     TAG_REDIRECT = 18,
     TAG_UPLOAD = 19,
+    TAG_CACHE_TAGS = 20,
     TAG_COUNT
 };
 
@@ -48,6 +49,7 @@ static const uint16_t place_of[TAG_COUNT] = {
     [TAG_STORAGE_CLASS] = AT(storage_class),
     [TAG_REDIRECT] = AT(redirect),
     [TAG_UPLOAD] = AT(upload),
+    [TAG_CACHE_TAGS] = AT(cache_tags),
 };
 
 /* What every record must fulfil, on its way in and out. */

@@ -42,6 +42,7 @@ struct srv_s3_meta {
     struct srv_str checksum;      /* as of server/s3/checksum.h */
     struct srv_str upload;        /* the id of the upload that it came by */
     struct srv_str part_sums;     /* the values of an upload's parts, one after the other */
+    struct srv_str cache_tags;    /* by which it can be purged, as of server/s3/labels.h */
     size_t n_user;
     struct srv_field user[SRV_S3_META_USER_MAX]; /* names lower-case, without "x-amz-meta-" */
 };

@@ -56,6 +56,8 @@ static enum srv_s3_code change_record(struct amend *amend, const void *record, s
     what.meta = record;
     what.meta_len = len;
     what.if_serial = serial;
+    if (srv_s3_bucket_rule(call->s3->buckets, amend->bucket).never_evicts)
+        what.flags |= GYRE_PUT_SYNC;
     enum srv_s3_code code =
         srv_s3_change_begin(&change, call->s3->names, call->s3->buckets, amend->bucket);
     if (code != SRV_S3_NONE)

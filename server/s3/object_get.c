@@ -35,6 +35,21 @@ struct get {
 
 /* ---- Answers ---- */
 
+/* Whether the client has no use for an answer of an origin, which is told from a missing object by
+ * its status (RFC 9111, 5.2.1.7). */
+static bool wants_cached(const struct srv_request *req)
+{
+    static const char ONLY[] = "only-if-cached";
+    const struct srv_str *value = srv_request_field(req, "cache-control", NULL);
+
+    if (value == NULL)
+        return false;
+    for (size_t i = 0; i + sizeof ONLY - 1 <= value->len; i++)
+        if (strncasecmp(value->base + i, ONLY, sizeof ONLY - 1) == 0)
+            return true;
+    return false;
+}
+
 static void answer_missing(const struct srv_s3_call *call)
 {
     struct srv_s3_head head;
@@ -46,7 +61,9 @@ static void answer_missing(const struct srv_s3_call *call)
     srv_s3_head_init(&head, call);
     if (call->req->method == SRV_HEAD)
         srv_s3_head_add(&head, "x-amz-delete-marker", srv_s3_str("false"));
-    srv_s3_fail_with(call, SRV_S3_NO_SUCH_KEY, NULL, &head, NULL, 0);
+    srv_s3_head_add(&head, "Cache-Status", srv_s3_str("gyre; detail=miss"));
+    srv_s3_fail_with(call, wants_cached(call->req) ? SRV_S3_NOT_CACHED : SRV_S3_NO_SUCH_KEY, NULL,
+                     &head, NULL, 0);
 }
 
 static void answer_error(const struct srv_s3_call *call, gyre_err err)
@@ -193,6 +210,7 @@ static gyre_err answer_stored(const struct srv_s3_call *call, struct gyre_handle
         return GYRE_OK;
     }
     srv_s3_object_head_init(&object, call, meta);
+    srv_s3_object_head_hit(&object, gyre_handle_info(*handle), srv_s3_now_s(call));
     srv_s3_object_head_describe(&object, meta);
     if (range.kind == SRV_RANGE_PART) {
         srv_s3_object_head_range(&object, &range, length);
@@ -241,6 +259,7 @@ static gyre_err answer(const struct srv_s3_call *call, struct gyre_handle **hand
     switch (srv_conditional_decide(call->req, &stored, now_s, &condition)) {
     case SRV_VERDICT_NOT_MODIFIED:
         srv_s3_object_head_init(&object, call, &meta);
+        srv_s3_object_head_hit(&object, gyre_handle_info(*handle), now_s);
         srv_s3_answer_empty(call, 304, &object.head, SRV_LENGTH_UNKNOWN);
         return GYRE_OK;
     case SRV_VERDICT_FAILED:

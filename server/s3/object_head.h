@@ -12,8 +12,10 @@
 #include "server/s3/expiration.h"
 
 #define SRV_S3_USER_PREFIX "x-amz-meta-"
+#define SRV_S3_HIT_TTL "gyre; hit; ttl="
 
 enum {
+    SRV_S3_DECIMAL_MAX = 12, /* longest number of seconds */
     SRV_S3_USER_PREFIX_LEN = sizeof SRV_S3_USER_PREFIX - 1,
     SRV_S3_USER_NAMES_MAX =
         SRV_S3_META_USER_BYTES_MAX + SRV_S3_META_USER_MAX * SRV_S3_USER_PREFIX_LEN,
@@ -28,12 +30,18 @@ struct srv_s3_object_head {
     char expiration[SRV_S3_EXPIRATION_MAX];
     char n_tags[24];
     char n_parts[24];
+    char age[SRV_S3_DECIMAL_MAX];
+    char cache_status[sizeof SRV_S3_HIT_TTL + SRV_S3_DECIMAL_MAX];
     char user_names[SRV_S3_USER_NAMES_MAX];
 };
 
 /* Begins an answer with the validators and what governs caching: all that a 304 may carry. */
 void srv_s3_object_head_init(struct srv_s3_object_head *object, const struct srv_s3_call *call,
                              const struct srv_s3_meta *meta);
+
+/* Adds Age and Cache-Status (RFC 9211) of what was found. */
+void srv_s3_object_head_hit(struct srv_s3_object_head *object, const struct gyre_info *info,
+                            int64_t now_s);
 
 /* Adds what describes the body: type, encoding, user metadata and so on. */
 void srv_s3_object_head_describe(struct srv_s3_object_head *object, const struct srv_s3_meta *meta);

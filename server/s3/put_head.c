@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/s3/acl_of_call.h"
+#include "server/s3/labels.h"
 #include "server/s3/object_head.h"
 #include "server/s3/tagset.h"
 #include "server/target.h"
@@ -140,6 +141,7 @@ struct scratch {
     char encoding[ENCODING_MAX];
     uint8_t acl[SRV_S3_ACL_BYTES_MAX];
     struct srv_s3_tagset tags;
+    char cache_tags[SRV_S3_CACHE_TAGS_BYTES];
 };
 
 static enum srv_s3_code take_tags(const struct srv_request *req, struct scratch *scratch,
@@ -154,6 +156,17 @@ static enum srv_s3_code take_tags(const struct srv_request *req, struct scratch 
     if (scratch->tags.len > 0)
         meta->tags = (struct srv_str){(const char *)scratch->tags.bytes, scratch->tags.len};
     return code;
+}
+
+static bool take_cache_tags(const struct srv_request *req, struct scratch *scratch,
+                            struct srv_s3_meta *meta)
+{
+    size_t len = 0;
+    bool ok = srv_s3_cache_tags_read(req, scratch->cache_tags, &len);
+
+    if (len > 0)
+        meta->cache_tags = (struct srv_str){scratch->cache_tags, len};
+    return ok;
 }
 
 /* Content-Encoding without aws-chunked, which is how the body came and not what it is. */
@@ -236,6 +249,8 @@ enum srv_s3_code srv_s3_put_head_record(const struct srv_s3_call *call,
     enum srv_s3_code code = take_tags(req, &scratch, &meta);
     if (code == SRV_S3_NONE)
         code = take_access(call, &scratch, &meta);
+    if (code == SRV_S3_NONE && !take_cache_tags(req, &scratch, &meta))
+        code = SRV_S3_METADATA_TOO_LARGE;
     if (code != SRV_S3_NONE)
         return code;
     if (!collect_user(req, &meta) ||

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "server/buf.h"
+#include "server/check.h"
 #include "server/s3/base64.h"
 #include "server/s3/put_head.h"
 #include "server/s3/upload_record.h"
@@ -194,12 +195,21 @@ static bool begin(struct srv_s3_put_work *work)
            note_fault(work, srv_digest_init(&work->digest, &work->plan));
 }
 
-static void set_options(const struct srv_s3_put_work *work, struct gyre_put_options *options)
+static void set_options(struct srv_s3_put_work *work, struct gyre_put_options *options)
 {
+    const struct srv_s3_bucket_rule rule = srv_s3_bucket_rule(work->buckets, work->bucket);
+    struct srv_s3_meta meta;
+
+    /* It was encoded here. */
+    SRV_CHECK(srv_s3_meta_decode(work->record, work->record_len, &meta));
+    srv_s3_labels_of(&meta, &work->labels_);
     gyre_put_options_init(options);
     options->length = work->length;
     options->condition = work->state.condition;
     options->if_serial = work->state.serial;
+    options->labels = work->labels_.at;
+    options->n_labels = work->labels_.n;
+    srv_s3_keep_options(&rule, options);
 }
 
 /* Ends the hashes and makes the ETag, unless the body is not what the client says it is. */

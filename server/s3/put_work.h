@@ -16,6 +16,7 @@
 #include "server/s3/change.h"
 #include "server/s3/checksum.h"
 #include "server/s3/digest.h"
+#include "server/s3/labels.h"
 #include "server/s3/precondition.h"
 
 struct srv_buf;
@@ -55,6 +56,7 @@ struct srv_s3_put_work {
     char etag[SRV_S3_ETAG_LEN_MAX + 1]; /* out: likewise, without quotes */
     struct srv_s3_checksum checksum;    /* out: likewise; NONE if there is none */
     uint32_t expires;                   /* out: Unix seconds, 0 for never */
+    struct srv_s3_labels labels_;
 };
 
 /* Reads and checks the head of a PutObject. NONE, or what to answer with *message_out as

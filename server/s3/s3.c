@@ -21,6 +21,7 @@
 #include "server/s3/object_list.h"
 #include "server/s3/object_look.h"
 #include "server/s3/object_put.h"
+#include "server/s3/purge.h"
 #include "server/s3/setting.h"
 #include "server/s3/stub.h"
 #include "server/s3/sweeper.h"

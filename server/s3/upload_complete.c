@@ -7,6 +7,7 @@
 #include "server/s3/base64.h"
 #include "server/s3/body_task.h"
 #include "server/s3/change.h"
+#include "server/s3/labels.h"
 #include "server/s3/numbers.h"
 #include "server/s3/object_head.h"
 #include "server/s3/precondition.h"
@@ -37,6 +38,8 @@ struct completion {
     bool has_type, is_composite; /* x-amz-checksum-type */
     char etag[SRV_S3_ETAG_LEN_MAX + 1];
     struct srv_s3_checksum checksum;
+    struct srv_s3_bucket_rule rule;
+    struct srv_s3_labels labels;
 };
 
 static void fini(struct srv_s3_body_task *body)
@@ -159,7 +162,7 @@ static size_t write_part_sums(const struct completion *c, uint8_t bytes[PART_SUM
 static bool make_record(struct completion *c, uint8_t record[SRV_S3_META_RECORD_MAX],
                         size_t *len_out, uint32_t *expires_out)
 {
-    const struct srv_s3_ttl ttl = srv_s3_bucket_rule(c->body.task.call.s3->buckets, c->bucket).ttl;
+    const struct srv_s3_ttl ttl = c->rule.ttl;
     uint8_t sum[SRV_S3_CHECKSUM_ENCODED_MAX], part_sums[PART_SUMS_MAX];
     struct srv_s3_meta meta;
     struct timespec now;
@@ -170,6 +173,7 @@ static bool make_record(struct completion *c, uint8_t record[SRV_S3_META_RECORD_
     meta.etag = srv_s3_str(c->etag);
     meta.modified_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     *expires_out = srv_s3_ttl_expires(&ttl, &meta, now.tv_sec);
+    srv_s3_labels_of(&meta, &c->labels);
     meta.upload = (struct srv_str){(const char *)c->id.bytes, sizeof c->id.bytes};
     size_t sum_len = srv_s3_checksum_encode(&c->checksum, sum);
     if (sum_len > 0)
@@ -243,6 +247,7 @@ static void make_object(struct completion *c)
     uint32_t expires;
     size_t len;
 
+    c->rule = srv_s3_bucket_rule(c->body.task.call.s3->buckets, c->bucket);
     if (!sum_up(c) || !make_record(c, record, &len, &expires))
         return;
     choices = calloc(c->parts.n, sizeof *choices);
@@ -257,6 +262,9 @@ static void make_object(struct completion *c)
     options.meta = record;
     options.meta_len = len;
     options.expires = expires;
+    options.labels = c->labels.at;
+    options.n_labels = c->labels.n;
+    srv_s3_keep_options(&c->rule, &options);
     memcpy(&options.etag_hash, c->etag, sizeof options.etag_hash);
     complete_if(c, choices, &options);
     free(choices);

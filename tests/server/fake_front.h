@@ -50,7 +50,8 @@ static inline struct srv_str fake_str(const char *text)
 static inline void fake_init(struct srv_exchange *ex, struct srv_loop *loop, enum srv_method method,
                              const char *target)
 {
-    static const char *const names[] = {"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "BREW"};
+    static const char *const names[] = {"GET",    "HEAD",    "PUT",   "POST",
+                                        "DELETE", "OPTIONS", "PURGE", "BREW"};
     const char *mark = strchr(target, '?');
 
     memset(ex, 0, sizeof *ex);

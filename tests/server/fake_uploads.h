@@ -99,3 +99,17 @@ gyre_err gyre_change(struct gyre_store *store, const struct gyre_key *key,
     (void)store, (void)key, (void)change, (void)serial_out;
     return GYRE_NOT_FOUND;
 }
+
+/* ---- Labels ---- */
+
+uint64_t gyre_label(enum gyre_label_kind kind, const void *bytes, size_t len)
+{
+    (void)bytes;
+    return (uint64_t)kind << 32 | len;
+}
+
+gyre_err gyre_ban_label(struct gyre_store *store, uint8_t pool, uint64_t label, unsigned flags)
+{
+    (void)store, (void)pool, (void)label, (void)flags;
+    return GYRE_NO_SPACE;
+}

@@ -64,6 +64,10 @@ static const struct row rows[] = {
     {"PUT", "/abc/k", "partNumber=1&uploadId=x", SRV_S3_OP_UPLOAD_PART, OK, "abc", "k"},
     {"POST", "/abc/k", "uploads", SRV_S3_OP_CREATE_MULTIPART_UPLOAD, OK, "abc", "k"},
     {"POST", "/abc/k", "", REFUSED, NOPE, "abc", "k"},
+    {"PURGE", "/abc/k", "", SRV_S3_OP_PURGE_OBJECT, OK, "abc", "k"},
+    {"PURGE", "/abc", "prefix=a/", SRV_S3_OP_PURGE_BUCKET, OK, "abc", ""},
+    {"PURGE", "/", "", REFUSED, NOT_ALLOWED, "", ""},
+    {"PURGE", "/abc/k", "acl", REFUSED, NOPE, "abc", "k"},
     {"PATCH", "/abc/k", "", REFUSED, NOT_ALLOWED, "abc", "k"},
     {"get", "/abc/k", "", REFUSED, NOT_ALLOWED, "abc", "k"},
     {"OPTIONS", "/abc/k", "", SRV_S3_OP_PREFLIGHT_OBJECT, OK, "abc", "k"},
@@ -90,8 +94,8 @@ static void check_str(size_t row, struct srv_str got, const char *want)
 
 static enum srv_method method_of(const char *name)
 {
-    static const char *const names[] = {"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS"};
-    for (int i = 0; i < 6; i++)
+    static const char *const names[] = {"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PURGE"};
+    for (int i = 0; i < 7; i++)
         if (strcmp(names[i], name) == 0)
             return (enum srv_method)i;
     return SRV_METHOD_OTHER;

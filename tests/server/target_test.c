@@ -17,6 +17,7 @@ TEST(methods_are_compared_with_case)
     CHECK_EQ_INT(srv_method_of(str("POST")), SRV_POST);
     CHECK_EQ_INT(srv_method_of(str("DELETE")), SRV_DELETE);
     CHECK_EQ_INT(srv_method_of(str("OPTIONS")), SRV_OPTIONS);
+    CHECK_EQ_INT(srv_method_of(str("PURGE")), SRV_PURGE);
     CHECK_EQ_INT(srv_method_of(str("get")), SRV_METHOD_OTHER);
     CHECK_EQ_INT(srv_method_of(str("GETS")), SRV_METHOD_OTHER);
     CHECK_EQ_INT(srv_method_of(str("")), SRV_METHOD_OTHER);
