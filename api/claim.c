@@ -58,6 +58,7 @@ static bool calls_left(struct gyre_store *store)
 /* ENDING -> CLOSED, on the thread that made it ENDING. */
 static gyre_err end_store(struct gyre_store *store, bool clean)
 {
+    api_misses_stop(&store->misses);
     api_pool_stop(&store->async);
     gyre_err err = eng_store_close(store->engine, clean);
     eng_lock_acquire(&store->lock);
@@ -165,6 +166,7 @@ struct gyre_store *api_store_take(void)
         eng_lock_init(&store->lock, 0);
         eng_cond_init(&store->settled);
         api_pool_init(&store->async);
+        api_misses_init(&store->misses);
         store->next_all = all_stores;
         all_stores = store;
     }

@@ -454,6 +454,9 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_check(struct gyre_store *store, bool bodies
 }
 #endif
 
+#include "gyre_async.h"
+#include "gyre_miss.h"
 #include "gyre_pool.h"
+#include "gyre_send.h"
 #include "gyre_upload.h"
 #include "gyre_vector.h"

@@ -20,6 +20,7 @@
 
 #include "api/async.h"
 #include "api/gyre.h"
+#include "api/miss.h"
 
 #define API_SHARDS 64u
 
@@ -46,6 +47,7 @@ struct gyre_store {
     enum api_state state;    /* [w] */
     bool closer_waits;       /* [w] gyre_close itself will end the store */
     struct api_pool async;
+    struct api_misses misses;
     struct gyre_store *next_all, *next_free; /* [list lock] */
 };
 

@@ -22,7 +22,7 @@
 #include "engine/counters.h"
 #include "engine/format.h"
 
-#define ENG_RT_VERSION 2
+#define ENG_RT_VERSION 3
 #define ENG_PROCESSES 256
 #define ENG_NOBODY ENG_PROCESSES /* owner of a reservation that is over but not yet ended */
 #define ENG_PINS 32768
@@ -100,11 +100,10 @@ struct eng_stripe_rt {
     _Atomic uint64_t pool_units[ENG_MAX_POOLS]; /* [w], as live_units, by the documents' pools */
     _Atomic uint64_t kept_units[ENG_MAX_POOLS]; /* [w] of these, with the keep bit */
     uint64_t written_units;                     /* [w] since the last sync */
-    uint64_t
-        bucket_in_flight;    /* [w] bucket + 1 while its version is odd: what a successor repairs */
-    uint64_t slot_in_flight; /* [w] slot + 1 while its record may belong to the entry before
-                                or after */
-    uint32_t slot_counted;   /* [w] that slot's record is part of the totals */
+    uint64_t bucket_in_flight;    /* [w] bucket + 1 while its version is odd; for a successor */
+    uint64_t slot_in_flight;      /* [w] slot + 1 while its record may belong to the entry before
+                                     or after */
+    uint32_t slot_counted;        /* [w] that slot's record is part of the totals */
     uint64_t data_dev, data_ino;  /* [c] the data file */
     uint64_t header_generation;   /* [w] of the newest header */
     uint64_t serial_synced;       /* [w] as in that header */
@@ -156,6 +155,7 @@ struct eng_runtime_head {
     uint64_t process_off, pin_off;
     uint64_t tenant_off;                        /* struct eng_tenant[ENG_TENANTS] */
     uint64_t ban_off;                           /* struct eng_bans */
+    uint64_t flight_off;                        /* struct eng_flights */
     struct eng_mutex facts_lock;                /* superblock and ban table */
     _Atomic uint64_t pool_epoch[ENG_MAX_POOLS]; /* [f] as in the superblock */
     _Atomic uint32_t features;                  /* [f] feature_compat of the superblock */

@@ -22,6 +22,7 @@ struct eng_bucket {
 };
 
 struct eng_slab_cache; /* engine/slab.h */
+struct eng_flights;    /* engine/flight.h */
 struct eng_lockfile;   /* engine/lockfile.h */
 struct eng_keeper;     /* engine/keeper.h */
 
@@ -72,6 +73,7 @@ struct eng_store {
     struct eng_pin *pins;        /* [c] ENG_PINS of them */
     struct eng_tenant *tenants;  /* [c] ENG_TENANTS of them, in RT */
     struct eng_bans *bans;       /* [c] in RT */
+    struct eng_flights *flights; /* [c] in RT */
     struct eng_stripe stripes[ENG_MAX_STRIPES];
     uint32_t n_stripes;
     uint32_t stripe_end[ENG_MAX_STRIPES]; /* [c] segments of this and the stripes before: shares of
