@@ -74,6 +74,7 @@ static gyre_err take_back_locked(struct eng_store *store, uint32_t index)
     if (err != GYRE_OK)
         return err;
     GYRE_STEP("process.take_back.done");
+    atomic_store_explicit(&slot->keeping, 0, memory_order_relaxed);
     atomic_fetch_or_explicit(&slot->generation, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&slot->generation, 1, memory_order_relaxed);
     atomic_store_explicit(&slot->pid, 0, memory_order_relaxed);
@@ -192,4 +193,12 @@ uint32_t eng_processes_count(const struct eng_store *store)
     for (uint32_t i = 0; i < ENG_PROCESSES; i++)
         count += pid_of(slot_at(store, i)) != 0;
     return count;
+}
+
+bool eng_processes_keep(const struct eng_store *store)
+{
+    for (uint32_t i = 0; i < ENG_PROCESSES; i++)
+        if (atomic_load_explicit(&slot_at(store, i)->keeping, memory_order_relaxed) != 0)
+            return true;
+    return false;
 }

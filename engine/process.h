@@ -29,5 +29,7 @@ bool eng_processes_others(const struct eng_store *store, pid_t *pid_out);
 bool eng_process_reap(struct eng_store *store, uint32_t index);
 /* Takes back pins, reservations and flights of processes that are dead; how many processes. */
 uint32_t eng_processes_reap(struct eng_store *store);
+/* Whether a process that is alive, or not yet taken back, is between eng_keep_begin and its end. */
+bool eng_processes_keep(const struct eng_store *store);
 /* Processes that have a slot now. */
 uint32_t eng_processes_count(const struct eng_store *store);

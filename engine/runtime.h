@@ -35,9 +35,9 @@
 
 /* A process that has the store open. Counters outlive it: totals are sums over all slots. */
 struct eng_process {
-    _Atomic uint32_t
-        pid; /* [a] 0: free. For messages; liveness is the lock file's byte 16 + index */
+    _Atomic uint32_t pid;        /* [a] 0: free. For messages; alive is who holds byte 16 + index */
     _Atomic uint32_t generation; /* [a] of the slot: odd while it is in use */
+    _Atomic uint32_t keeping;    /* [a] calls between eng_keep_begin and eng_keep_end */
     struct eng_counters counters[ENG_COUNTER_SHARDS];
 };
 
@@ -153,8 +153,7 @@ struct eng_runtime_head {
     uint64_t bytes;
     uint64_t layout; /* [c] sizes of the structures above: other builds do not attach */
     uint64_t process_off, pin_off;
-    uint64_t tenant_off;                        /* struct eng_tenant[ENG_TENANTS] */
-    uint64_t ban_off;                           /* struct eng_bans */
+    uint64_t tenant_off, ban_off;               /* struct eng_tenant[ENG_TENANTS], eng_bans */
     uint64_t flight_off;                        /* struct eng_flights */
     struct eng_mutex facts_lock;                /* superblock and ban table */
     _Atomic uint64_t pool_epoch[ENG_MAX_POOLS]; /* [f] as in the superblock */
@@ -166,6 +165,7 @@ struct eng_runtime_head {
     _Atomic uint64_t pass_begun_ns;             /* [a] of the last maintenance pass */
     _Atomic uint64_t synced_ns;                 /* [a] when all stripes were last synced */
     _Atomic uint64_t swept_ns;             /* [a] when what is kept was last swept; 0: not yet */
+    _Atomic uint64_t keeps_begun;          /* [a] calls of eng_keep_begin */
     _Atomic uint32_t abandoned;            /* [a] 1: there may be reservations of ENG_NOBODY */
     _Atomic uint32_t pins_high;            /* [a] pins from here on were never taken; only grows */
     uint64_t stripe_off[ENG_MAX_STRIPES];  /* struct eng_stripe_rt */
