@@ -78,9 +78,9 @@ class Normal(threading.Thread):
 # ---- Attacks: each runs as long as `go_on()` says ----
 
 def flood_h2(make, first=b"", port=lambda server: server.port):
-    """Connections one after the other, each flooded with what `make(stream)` gives until the server ends it."""
+    """Connections, eight at a time, each flooded with what `make(stream)` gives until the server ends it."""
 
-    def attack(server, go_on):
+    def flood(server, go_on):
         while go_on():
             try:
                 connection = h2.Connection(port(server), ATTACKER)
@@ -94,6 +94,13 @@ def flood_h2(make, first=b"", port=lambda server: server.port):
                 if not connection.send(batch):
                     break
             connection.close()
+
+    def attack(server, go_on):
+        floods = [threading.Thread(target=flood, args=(server, go_on)) for _ in range(8)]
+        for thread in floods:
+            thread.start()
+        for thread in floods:
+            thread.join()
 
     return attack
 
@@ -202,6 +209,7 @@ ATTACKS = [
     ("slow heads", SHORT, hold(plain, 100, b"GET /attack/k HTTP/1.1\r\nHost: a\r\nX: ", b"a"), "heads_slow"),
     ("slow heads over h2", SHORT, hold(plain, 100, h2.start() + h2.frame(h2.HEADERS, 0, 1, b"\x82")), "heads_slow"),
     ("slow bodies", SHORT, hold(plain, 100, b"PUT /attack/slow HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nab"), "bodies_stalled"),
+    ("bodies that trickle", SHORT, hold(plain, 100, b"PUT /attack/slow HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n", b"a"), "bodies_stalled"),
     ("uploads that fill the buffers", [], hold(plain, 200, b"PUT /attack/s HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nab"),
      "bodies_over_share"),
     ("slow readers", SHORT, hold(small_window, 50, b"GET /attack/big HTTP/1.1\r\nHost: a\r\n\r\n"), "sends_stalled"),
