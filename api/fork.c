@@ -50,7 +50,8 @@ static void mark_forked(struct gyre_store *store)
 {
     for (uint32_t i = 0; i < API_SHARDS; i++)
         atomic_store_explicit(&store->shards[i].word, 0, memory_order_relaxed);
-    bool open = store->state == API_OPEN;
+    bool open = store->state == API_OPEN && !store->engine->read_only;
+    bool looking = store->state == API_OPEN && store->engine->read_only;
     eng_lock_init(&store->lock, 0);
     eng_cond_init(&store->settled);
     uint32_t threads = store->async.wanted;
@@ -60,7 +61,7 @@ static void mark_forked(struct gyre_store *store)
     api_misses_init(&store->misses);
     store->life = api_next_life();
     store->closer_waits = false;
-    atomic_store_explicit(&store->closing, 1, memory_order_relaxed);
+    atomic_store_explicit(&store->closing, looking ? API_LOOKING : 1, memory_order_relaxed);
     atomic_store_explicit(&store->forked,
                           open || atomic_load_explicit(&store->forked, memory_order_relaxed) != 0,
                           memory_order_relaxed);

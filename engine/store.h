@@ -54,6 +54,7 @@ struct eng_open {
     uint32_t n_dirs;
     uint64_t size_bytes;
     bool may_create, reset, replace_lost;
+    bool read_only; /* nothing is locked, made or written: to look at the files alone */
     uint64_t segment_bytes;
     uint32_t stripes, average_object_bytes;
     uint32_t sync_interval_ms;
@@ -80,8 +81,9 @@ struct eng_store {
                                              the keys */
     bool directory_locked;                /* [c] the directories cannot be paged out */
     uint32_t process_index;               /* [c] valid once `joined` */
-    bool joined;                          /* this process has a slot */
-    bool opened;                          /* the opening succeeded */
+    bool read_only; /* [c] only super, volume and the stripes' files are there */
+    bool joined;    /* this process has a slot */
+    bool opened;    /* the opening succeeded */
     int volume_fd;
     uint8_t *volume; /* mapping of the whole volume file */
     char *volume_path;

@@ -22,7 +22,12 @@ enum {
 };
 
 /* The commands that take options. */
-enum srv_command { SRV_COMMAND_SERVE, SRV_COMMAND_STAT, SRV_COMMAND_CHECK };
+enum srv_command {
+    SRV_COMMAND_SERVE,
+    SRV_COMMAND_STAT,
+    SRV_COMMAND_CHECK,
+    SRV_COMMAND_VERIFY,
+};
 
 struct srv_data_option {
     char *path;
@@ -69,6 +74,7 @@ struct srv_options {
     uint64_t log_level;         /* enum srv_log_level */
     bool takeover;
     bool bodies;
+    uint64_t rate; /* bytes a second; 0: no bound */
     bool json;
 
     struct srv_s3_bucket_rule *buckets; /* from the file */

@@ -115,6 +115,10 @@ TEST(inv_E56_a_death_inside_the_table_leaves_it_whole)
     pid_t pid = start(die_taking, &o, board);
     CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
     CHECK_ERR(take(store, 1, &ref), GYRE_EXISTS);
+    uint64_t repairs = 0;
+    for (size_t i = 0; i < ENG_COUNTER_SHARDS; i++)
+        repairs += atomic_load(&store->process->counters[i].lock_repairs);
+    CHECK(repairs > 0);
     CHECK(eng_flight_wait(store, &ref, eng_clock_mono_ns() + UINT64_C(60000000000), &how));
     CHECK_EQ_INT(how, ENG_FLIGHT_GIVEN_UP);
     CHECK_OK(take(store, 1, &ref));
