@@ -24,6 +24,7 @@ void api_pool_init(struct api_pool *pool)
 {
     eng_lock_init(&pool->lock, 0);
     eng_cond_init(&pool->ready);
+    eng_cond_init(&pool->idle);
 }
 
 void api_pool_start(struct api_pool *pool, uint32_t threads)
@@ -34,23 +35,25 @@ void api_pool_start(struct api_pool *pool, uint32_t threads)
     eng_lock_release(&pool->lock);
 }
 
-static void run_job(const struct api_job *job)
+static void run_get(const struct api_job *job)
 {
-    if (job->got != NULL) {
-        struct gyre_handle *handle;
-        gyre_err err = api_handle_open(job->store, &job->key, job->now, job->flags, &handle);
-        if (err == GYRE_OK) {
-            handle->shard = job->shard;
-            api_claim(job->store, job->shard);
-        }
-        job->got(job->data, err, handle);
-    } else {
-        gyre_err err = gyre_populate(job->handle, job->offset, job->len);
-        /* Bodies are mostly read from front to back. */
-        if (err == GYRE_OK)
-            api_read_ahead(job->handle, job->offset + job->len, job->len);
-        job->populated(job->data, err);
+    struct gyre_handle *handle;
+    gyre_err err = api_handle_open(job->store, &job->key, job->now, job->flags, &handle);
+    if (err == GYRE_OK) {
+        handle->shard = job->shard;
+        api_claim(job->store, job->shard);
     }
+    job->got(job->data, err, handle);
+    api_leave(job->store, job->shard);
+}
+
+static void run_populate(const struct api_job *job)
+{
+    gyre_err err = gyre_populate(job->handle, job->offset, job->len);
+    /* Bodies are mostly read from front to back. */
+    if (err == GYRE_OK)
+        api_read_ahead(job->handle, job->offset + job->len, job->len);
+    job->done(job->data, err);
     api_leave(job->store, job->shard);
 }
 
@@ -69,12 +72,15 @@ static void work(void *data)
         struct api_job job = pool->jobs[pool->first];
         pool->first = (pool->first + 1) % API_POOL_JOBS;
         pool->n_jobs--;
+        pool->n_running++;
         eng_lock_release(&pool->lock);
-        run_job(&job);
+        job.run(&job);
         if (self == NULL)
             return; /* the job was the store's last call, so this very thread has stopped the pool
                      */
         eng_lock_acquire(&pool->lock);
+        pool->n_running--;
+        eng_cond_broadcast(&pool->idle);
     }
     eng_lock_release(&pool->lock);
 }
@@ -123,12 +129,69 @@ gyre_err api_pool_submit(struct api_pool *pool, const struct api_job *job)
     GYRE_CHECK(!pool->stop);
     if (pool->n_threads == 0)
         err = start_locked(pool);
-    if (err == GYRE_OK && pool->n_jobs + pool->n_reading == API_POOL_JOBS)
+    if (err == GYRE_OK && pool->n_jobs + pool->n_held == API_POOL_JOBS)
         err = GYRE_BUSY;
     if (err == GYRE_OK)
         queue_locked(pool, job);
     eng_lock_release(&pool->lock);
     return err;
+}
+
+gyre_err api_pool_enter(struct api_job *job)
+{
+    gyre_err err = api_enter(job->store, &job->shard);
+    if (err != GYRE_OK)
+        return err;
+    err = api_pool_submit(&job->store->async, job);
+    if (err != GYRE_OK)
+        api_leave(job->store, job->shard);
+    return err;
+}
+
+/* ---- Jobs that wait ---- */
+
+static gyre_err hold_locked(struct api_pool *pool)
+{
+    if (pool->n_jobs + pool->n_held >= API_POOL_JOBS)
+        return GYRE_BUSY;
+    gyre_err err = pool->n_threads > 0 ? GYRE_OK : start_locked(pool);
+    pool->n_held += err == GYRE_OK;
+    return err;
+}
+
+gyre_err api_pool_hold(struct api_pool *pool)
+{
+    eng_lock_acquire(&pool->lock);
+    gyre_err err = hold_locked(pool);
+    eng_lock_release(&pool->lock);
+    return err;
+}
+
+void api_pool_resume(struct api_pool *pool, const struct api_job *job)
+{
+    eng_lock_acquire(&pool->lock);
+    pool->n_held--;
+    queue_locked(pool, job);
+    eng_lock_release(&pool->lock);
+}
+
+void api_pool_let_go(struct api_pool *pool)
+{
+    eng_lock_acquire(&pool->lock);
+    pool->n_held--;
+    eng_cond_broadcast(&pool->idle);
+    eng_lock_release(&pool->lock);
+}
+
+bool api_pool_drain(struct api_pool *pool, uint64_t deadline_ns)
+{
+    bool in_time = true;
+    eng_lock_acquire(&pool->lock);
+    while (pool->n_jobs + pool->n_held + pool->n_running > 0 && in_time)
+        in_time = eng_cond_wait_until(&pool->idle, &pool->lock, deadline_ns);
+    bool idle = pool->n_jobs + pool->n_held + pool->n_running == 0;
+    eng_lock_release(&pool->lock);
+    return idle;
 }
 
 /* ---- Reading first ---- */
@@ -143,11 +206,7 @@ struct reading {
 static void on_read(void *data)
 {
     struct reading *reading = data;
-    struct api_pool *pool = reading->pool;
-    eng_lock_acquire(&pool->lock);
-    pool->n_reading--;
-    queue_locked(pool, &reading->job);
-    eng_lock_release(&pool->lock);
+    api_pool_resume(reading->pool, &reading->job);
     free(reading);
 }
 
@@ -159,20 +218,10 @@ static struct api_ring *reserve(struct api_pool *pool)
     if (!pool->has_tried_ring)
         pool->ring = api_ring_create();
     pool->has_tried_ring = true;
-    bool has_room = pool->n_jobs + pool->n_reading < API_POOL_JOBS;
-    if (pool->ring != NULL && has_room && (pool->n_threads > 0 || start_locked(pool) == GYRE_OK)) {
+    if (pool->ring != NULL && hold_locked(pool) == GYRE_OK)
         ring = pool->ring;
-        pool->n_reading++;
-    }
     eng_lock_release(&pool->lock);
     return ring;
-}
-
-static void unreserve(struct api_pool *pool)
-{
-    eng_lock_acquire(&pool->lock);
-    pool->n_reading--;
-    eng_lock_release(&pool->lock);
 }
 
 static struct api_span span_of(const struct eng_ref *ref, uint64_t off, uint64_t len)
@@ -220,7 +269,7 @@ static bool read_first(struct api_pool *pool, const struct api_job *job)
             return true;
     }
     free(reading);
-    unreserve(pool);
+    api_pool_let_go(pool);
     return false;
 }
 
@@ -245,7 +294,7 @@ void api_pool_stop(struct api_pool *pool)
     free(pool->jobs);
     pool->threads = NULL;
     pool->jobs = NULL;
-    pool->n_threads = pool->first = pool->n_jobs = 0;
+    pool->n_threads = pool->first = pool->n_jobs = pool->n_running = 0;
 }
 
 gyre_err gyre_get_async(struct gyre_store *store, const struct gyre_key *key, uint32_t now,
@@ -257,15 +306,14 @@ gyre_err gyre_get_async(struct gyre_store *store, const struct gyre_key *key, ui
         return GYRE_INVALID;
     if (flags & GYRE_GET_NOWAIT)
         flags = (flags & ~(unsigned)GYRE_GET_NOWAIT) | GYRE_GET_LAZY;
-    struct api_job job = {
-        .store = store, .flags = flags, .key = *key, .now = now, .got = done, .data = data};
-    gyre_err err = api_enter(store, &job.shard);
-    if (err != GYRE_OK)
-        return err;
-    err = api_pool_submit(&store->async, &job);
-    if (err != GYRE_OK)
-        api_leave(store, job.shard);
-    return err;
+    struct api_job job = {.store = store,
+                          .run = run_get,
+                          .flags = flags,
+                          .key = *key,
+                          .now = now,
+                          .got = done,
+                          .data = data};
+    return api_pool_enter(&job);
 }
 
 gyre_err gyre_populate_async(struct gyre_handle *handle, uint64_t offset, uint64_t len,
@@ -275,10 +323,11 @@ gyre_err gyre_populate_async(struct gyre_handle *handle, uint64_t offset, uint64
         return GYRE_INVALID;
     struct gyre_store *store = handle->store;
     struct api_job job = {.store = store,
+                          .run = run_populate,
                           .handle = handle,
                           .offset = offset,
                           .len = len,
-                          .populated = done,
+                          .done = done,
                           .data = data};
     gyre_err err = api_enter(store, &job.shard);
     if (err != GYRE_OK)

@@ -58,6 +58,7 @@ static bool calls_left(struct gyre_store *store)
 /* ENDING -> CLOSED, on the thread that made it ENDING. */
 static gyre_err end_store(struct gyre_store *store, bool clean)
 {
+    api_misses_stop(&store->misses);
     api_pool_stop(&store->async);
     gyre_err err = eng_store_close(store->engine, clean);
     eng_lock_acquire(&store->lock);
@@ -99,8 +100,9 @@ static void settle(struct gyre_store *store)
 static gyre_err refuse_or_join(struct gyre_store *store, uint32_t shard, uint32_t *shard_out)
 {
     if (atomic_load_explicit(&store->forked, memory_order_acquire) == 0) {
+        bool looking = atomic_load_explicit(&store->closing, memory_order_relaxed) == API_LOOKING;
         api_leave(store, shard);
-        return GYRE_CLOSED;
+        return looking ? GYRE_ACCESS : GYRE_CLOSED;
     }
     atomic_fetch_sub_explicit(&store->shards[shard].word, API_ONE_CALL, memory_order_seq_cst);
     gyre_err err = api_store_join(store);
@@ -120,6 +122,24 @@ gyre_err api_enter(struct gyre_store *store, uint32_t *shard_out)
                               memory_order_seq_cst); /* A */
     if (unlikely(atomic_load_explicit(&store->closing, memory_order_seq_cst) != 0))
         return refuse_or_join(store, shard, shard_out);
+    *shard_out = shard;
+    return GYRE_OK;
+}
+
+gyre_err api_enter_looking(struct gyre_store *store, uint32_t *shard_out)
+{
+    *shard_out = 0;
+    if (store == NULL)
+        return GYRE_INVALID;
+    if (atomic_load_explicit(&store->closing, memory_order_seq_cst) != API_LOOKING)
+        return api_enter(store, shard_out);
+    uint32_t shard = shard_of_thread();
+    atomic_fetch_add_explicit(&store->shards[shard].word, API_ONE_CALL,
+                              memory_order_seq_cst); /* A */
+    if (atomic_load_explicit(&store->closing, memory_order_seq_cst) != API_LOOKING) {
+        api_leave(store, shard);
+        return GYRE_CLOSED;
+    }
     *shard_out = shard;
     return GYRE_OK;
 }
@@ -165,6 +185,7 @@ struct gyre_store *api_store_take(void)
         eng_lock_init(&store->lock, 0);
         eng_cond_init(&store->settled);
         api_pool_init(&store->async);
+        api_misses_init(&store->misses);
         store->next_all = all_stores;
         all_stores = store;
     }
@@ -191,7 +212,8 @@ void api_store_opened(struct gyre_store *store, struct eng_store *engine, uint32
     store->life = api_next_life();
     api_pool_start(&store->async, async_threads);
     eng_lock_release(&store->lock);
-    atomic_store_explicit(&store->closing, 0, memory_order_seq_cst);
+    atomic_store_explicit(&store->closing, engine->read_only ? API_LOOKING : 0,
+                          memory_order_seq_cst);
 }
 
 /* In a child that never used it: the mappings go, and nothing else is touched. */

@@ -17,6 +17,7 @@
 #include "engine/inherit.h"
 #include "engine/lockfile.h"
 
+#include "api/deferred.h"
 #include "api/stage.h"
 
 static _Atomic uint32_t lives;
@@ -32,12 +33,14 @@ static void prepare(void)
 {
     eng_lockfile_fork_begin();
     api_stage_lock();
+    api_deferred_lock();
     api_stores_lock();
 }
 
 static void in_parent(void)
 {
     api_stores_unlock();
+    api_deferred_unlock();
     api_stage_unlock();
     eng_lockfile_fork_end();
 }
@@ -47,16 +50,18 @@ static void mark_forked(struct gyre_store *store)
 {
     for (uint32_t i = 0; i < API_SHARDS; i++)
         atomic_store_explicit(&store->shards[i].word, 0, memory_order_relaxed);
-    bool open = store->state == API_OPEN;
+    bool open = store->state == API_OPEN && !store->engine->read_only;
+    bool looking = store->state == API_OPEN && store->engine->read_only;
     eng_lock_init(&store->lock, 0);
     eng_cond_init(&store->settled);
     uint32_t threads = store->async.wanted;
     store->async = (struct api_pool){0};
     api_pool_init(&store->async);
     api_pool_start(&store->async, threads);
+    api_misses_init(&store->misses);
     store->life = api_next_life();
     store->closer_waits = false;
-    atomic_store_explicit(&store->closing, 1, memory_order_relaxed);
+    atomic_store_explicit(&store->closing, looking ? API_LOOKING : 1, memory_order_relaxed);
     atomic_store_explicit(&store->forked,
                           open || atomic_load_explicit(&store->forked, memory_order_relaxed) != 0,
                           memory_order_relaxed);
@@ -66,6 +71,7 @@ static void in_child(void)
 {
     pthread_mutex_init(&join_lock, NULL);
     api_stores_each(mark_forked);
+    api_deferred_forget();
     in_parent();
 }
 

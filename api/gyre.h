@@ -104,6 +104,9 @@ enum gyre_open_mode {
     GYRE_OPEN_EXISTING,  /* GYRE_NO_STORE if there is none */
     GYRE_OPEN_RESET,     /* make a new, empty store in place of whatever store is there; GYRE_LOCKED
                             while any process uses it */
+    GYRE_OPEN_READONLY,  /* look at the files of a store that may not be written, or is not to be:
+                            gyre_verify, gyre_stat (gauges), gyre_file_at and gyre_close work,
+                            whoever uses the store meanwhile; all else answers GYRE_ACCESS */
 };
 
 /* Fill with gyre_options_init, then change what you need. Geometry options matter only when a store
@@ -454,6 +457,10 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_check(struct gyre_store *store, bool bodies
 }
 #endif
 
+#include "gyre_async.h"
+#include "gyre_miss.h"
 #include "gyre_pool.h"
+#include "gyre_send.h"
 #include "gyre_upload.h"
 #include "gyre_vector.h"
+#include "gyre_verify.h"

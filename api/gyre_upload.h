@@ -120,7 +120,8 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_upload_abort(struct gyre_store *store,
                                                   const struct gyre_upload_id *id, unsigned flags);
 
 /* Frees what uploads past their `abandon_at` and puts of dead processes hold; the store does so
- * itself at opening and about once a minute. CLOSED, NO_MEMORY, IO. */
+ * itself at opening and about once a minute. BUSY: an object is just being pinned; call again.
+ * CLOSED, NO_MEMORY, IO. */
 GYRE_MUST_USE GYRE_API gyre_err gyre_upload_sweep(struct gyre_store *store, uint32_t now);
 
 /* The n-th numbered part of an object completed from an upload, in object order. RANGE past the

@@ -98,6 +98,23 @@ gyre_err api_put_publish(struct gyre_put *put, const void *small_body, uint64_t 
     return err;
 }
 
+gyre_err api_put_settle(struct gyre_put *put)
+{
+    bool whole = put->announced == GYRE_LENGTH_UNKNOWN || put->accepted == put->announced;
+    if (put->failed != GYRE_OK || !whole || put->accepted < ENG_BIG_BODY)
+        return put->failed;
+    uint32_t shard;
+    gyre_err err = api_enter(put->store, &shard);
+    if (err != GYRE_OK)
+        return err;
+    err = api_spill_stage(put, true);
+    if (err == GYRE_OK)
+        err = api_spill_finish(put);
+    put->failed = err;
+    api_leave(put->store, shard);
+    return err;
+}
+
 /* Inside a call. Small bodies go from the caller's memory into the log in one write. */
 static gyre_err put_whole(struct gyre_put *put, const void *body, size_t len, uint64_t *serial_out)
 {
@@ -108,6 +125,21 @@ static gyre_err put_whole(struct gyre_put *put, const void *body, size_t len, ui
         err = api_put_append(put, body, len);
     return err == GYRE_OK ? api_put_publish(put, len < ENG_BIG_BODY ? body : NULL, serial_out)
                           : err;
+}
+
+gyre_err api_put_inside(struct gyre_store *store, const struct gyre_key *key,
+                        const struct gyre_put_options *options, const void *body, size_t len,
+                        uint64_t *serial_out)
+{
+    struct gyre_put put;
+    gyre_err err = api_put_init(&put, store, key, options, len);
+    if (err == GYRE_OK && options->length != GYRE_LENGTH_UNKNOWN && options->length != len)
+        err = GYRE_LENGTH;
+    if (err == GYRE_OK) {
+        err = put_whole(&put, body, len, serial_out);
+        api_put_fini(&put);
+    }
+    return err;
 }
 
 gyre_err gyre_put(struct gyre_store *store, const struct gyre_key *key,
@@ -127,14 +159,7 @@ gyre_err gyre_put(struct gyre_store *store, const struct gyre_key *key,
     gyre_err err = api_enter(store, &shard);
     if (err != GYRE_OK)
         return err;
-    struct gyre_put put;
-    err = api_put_init(&put, store, key, options, len);
-    if (err == GYRE_OK && options->length != GYRE_LENGTH_UNKNOWN && options->length != len)
-        err = GYRE_LENGTH;
-    if (err == GYRE_OK) {
-        err = put_whole(&put, body, len, &serial);
-        api_put_fini(&put);
-    }
+    err = api_put_inside(store, key, options, body, len, &serial);
     api_leave(store, shard);
     if (err == GYRE_OK && serial_out != NULL)
         *serial_out = serial;
@@ -291,6 +316,16 @@ static void destroy_put(struct gyre_put *put)
     free(put);
     if (!inherited)
         api_unclaim(store, shard);
+}
+
+gyre_err api_put_commit_inside(struct gyre_put **put, uint64_t *serial_out)
+{
+    struct gyre_put *ended = *put;
+    *put = NULL;
+    gyre_err err =
+        ended->failed != GYRE_OK ? ended->failed : api_put_publish(ended, NULL, serial_out);
+    destroy_put(ended);
+    return err;
 }
 
 gyre_err gyre_put_commit(struct gyre_put **put, uint64_t *serial_out)

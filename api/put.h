@@ -70,6 +70,14 @@ GYRE_MUST_USE gyre_err api_put_filled(struct gyre_put *put, size_t len);
 /* Makes sure that the stage has room for at least one byte. */
 GYRE_MUST_USE gyre_err api_put_make_room(struct gyre_put *put, size_t want);
 
+/* gyre_put and gyre_put_commit inside a call. */
+GYRE_MUST_USE gyre_err api_put_inside(struct gyre_store *store, const struct gyre_key *key,
+                                      const struct gyre_put_options *options, const void *body,
+                                      size_t len, uint64_t *serial_out);
+GYRE_MUST_USE gyre_err api_put_commit_inside(struct gyre_put **put, uint64_t *serial_out);
+/* Ends the last part, if there are parts and all bytes have come: what is left is to publish. As
+ * gyre_put_write. */
+GYRE_MUST_USE gyre_err api_put_settle(struct gyre_put *put);
 /* Publishes; a small body not staged is given by the caller. As gyre_put_commit. */
 GYRE_MUST_USE gyre_err api_put_publish(struct gyre_put *put, const void *small_body,
                                        uint64_t *serial_out);

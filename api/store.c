@@ -35,8 +35,9 @@ static const char *option_fault(const struct gyre_options *options)
             return "a data directory has no name";
     }
     if (options->mode != GYRE_OPEN_OR_CREATE && options->mode != GYRE_OPEN_EXISTING &&
-        options->mode != GYRE_OPEN_RESET)
-        return "the open mode is none of GYRE_OPEN_OR_CREATE, GYRE_OPEN_EXISTING, GYRE_OPEN_RESET";
+        options->mode != GYRE_OPEN_RESET && options->mode != GYRE_OPEN_READONLY)
+        return "the open mode is none of GYRE_OPEN_OR_CREATE, GYRE_OPEN_EXISTING, GYRE_OPEN_RESET, "
+               "GYRE_OPEN_READONLY";
     if (options->n_pools > GYRE_POOLS_MAX || (options->pools == NULL && options->n_pools > 0))
         return "more than 13 pools were asked for, or none where some were announced";
     if (options->async_threads > API_POOL_THREADS)
@@ -65,9 +66,10 @@ static gyre_err open_engine(const struct gyre_options *options, const struct eng
         .dirs = dirs,
         .n_dirs = (uint32_t)options->n_dirs,
         .size_bytes = options->size_bytes,
-        .may_create = options->mode != GYRE_OPEN_EXISTING,
+        .may_create = options->mode == GYRE_OPEN_OR_CREATE || options->mode == GYRE_OPEN_RESET,
+        .read_only = options->mode == GYRE_OPEN_READONLY,
         .reset = options->mode == GYRE_OPEN_RESET,
-        .replace_lost = options->replace_lost,
+        .replace_lost = options->replace_lost && options->mode != GYRE_OPEN_READONLY,
         .segment_bytes = options->segment_bytes,
         .stripes = options->stripes,
         .average_object_bytes = options->average_object_bytes,
@@ -120,7 +122,7 @@ gyre_err gyre_open(const struct gyre_options *options, struct gyre_store **store
     }
     message[0] = '\0';
     store->capacity_bytes = capacity(engine);
-    store->object_max_bytes = eng_object_max_bytes(engine);
+    store->object_max_bytes = engine->read_only ? 0 : eng_object_max_bytes(engine);
     api_store_opened(store, engine, options->async_threads > 0 ? options->async_threads : 2);
     *store_out = store;
     return GYRE_OK;

@@ -20,6 +20,7 @@
 
 #include "api/async.h"
 #include "api/gyre.h"
+#include "api/miss.h"
 
 #define API_SHARDS 64u
 
@@ -28,6 +29,7 @@ struct api_shard {
     _Alignas(64) _Atomic uint64_t word;
 };
 
+#define API_LOOKING 2u /* of gyre_store.closing: opened read-only */
 #define API_ONE_CALL UINT64_C(1)
 #define API_ONE_CLAIM (UINT64_C(1) << 32)
 
@@ -35,7 +37,7 @@ enum api_state { API_FREE, API_OPEN, API_CLOSING, API_ENDING, API_CLOSED };
 
 struct gyre_store {
     struct api_shard shards[API_SHARDS];       /* [a] */
-    _Atomic uint32_t closing;                  /* [a] 1: calls are refused */
+    _Atomic uint32_t closing;                  /* [a] 1: calls are refused, 2: but for looking */
     struct eng_store *engine;                  /* [c] from OPEN to FREE */
     uint64_t capacity_bytes, object_max_bytes; /* [c] */
     uint32_t life; /* [c] from OPEN to FREE in one process: another one in each child of fork */
@@ -46,6 +48,7 @@ struct gyre_store {
     enum api_state state;    /* [w] */
     bool closer_waits;       /* [w] gyre_close itself will end the store */
     struct api_pool async;
+    struct api_misses misses;
     struct gyre_store *next_all, *next_free; /* [list lock] */
 };
 
@@ -54,6 +57,8 @@ bool api_pool_usable(const struct gyre_store *store, unsigned pool);
 
 /* Begins a call. OK: the caller leaves with api_leave, or turns the call into a claim. CLOSED. */
 GYRE_MUST_USE gyre_err api_enter(struct gyre_store *store, uint32_t *shard_out);
+/* The same for a call that only looks, which may be made on a store opened read-only too. */
+GYRE_MUST_USE gyre_err api_enter_looking(struct gyre_store *store, uint32_t *shard_out);
 void api_leave(struct gyre_store *store, uint32_t shard);
 
 /* Inside a call: a handle or put begins to live. It keeps the files open until api_unclaim. */

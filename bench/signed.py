@@ -6,6 +6,7 @@
 GYRE is the program. Short requests: wrk with 64 connections and 256 keys, each request signed beforehand (the server verifies every one),
 in alternating order with unsigned ones to a bucket that everybody may use. Long ones: --streams processes send bodies of 64 MiB; the bound
 is cores / (CPU seconds for a GiB of MD5, of SHA-256, of what the server takes without either, and of the client), measured in the same run.
+cpu_ratio is that sum over what was really spent: what `ratio` would be with nothing else on the machine and no core idle.
 """
 import argparse
 import hashlib
@@ -154,6 +155,7 @@ def long_bodies(server, port, options):
         bound = CORES / sum(parts.values())
         gib_s, server_s, client_s = streams(server, port, "open", options, True)
         result.append({"gib_s": round(gib_s, 3), "bound": round(bound, 3), "ratio": round(gib_s / bound, 3),
+                       "cpu_ratio": round(sum(parts.values()) / (server_s + client_s), 3),
                        "server_cpu_s_gib": round(server_s, 3), "client_cpu_s_gib": round(client_s, 3),
                        **{f"{name}_s_gib": round(value, 3) for name, value in parts.items()}})
     return sorted(result, key=lambda one: one["ratio"])[len(result) // 2]

@@ -86,6 +86,7 @@ static void find_in_runtime(struct eng_store *store)
     store->pins = (struct eng_pin *)(void *)(base + store->rt.head->pin_off);
     store->tenants = (struct eng_tenant *)(void *)(base + store->rt.head->tenant_off);
     store->bans = (struct eng_bans *)(void *)(base + store->rt.head->ban_off);
+    store->flights = (struct eng_flights *)(void *)(base + store->rt.head->flight_off);
     for (uint32_t i = 0; i < store->n_stripes; i++) {
         struct eng_stripe *stripe = &store->stripes[i];
         stripe->rt = (struct eng_stripe_rt *)(void *)(base + store->rt.head->stripe_off[i]);

@@ -92,24 +92,36 @@ static gyre_err rewrite(struct eng_store *store, const struct eng_change *change
     return eng_commit(store, &commit, serial_out);
 }
 
+/* Keeps the parts for the document that is about to say so. */
+static gyre_err pin(struct eng_store *store, const struct eng_change *change,
+                    const struct eng_ref *old, uint64_t *serial_out)
+{
+    eng_keep_begin(store);
+    gyre_err err = keep_parts(store, old);
+    if (err == GYRE_OK) {
+        GYRE_STEP("change.parts.kept");
+        err = rewrite(store, change, old, serial_out);
+        if (err != GYRE_OK)
+            end_keeping(store, old);
+    }
+    eng_keep_end(store);
+    return err;
+}
+
 static gyre_err change_once(struct eng_store *store, const struct eng_change *change,
                             const struct eng_ref *old, uint64_t *serial_out)
 {
     uint32_t now = (uint32_t)(change->now_ms / 1000);
     bool was_pinned = old->doc->pin_until > now;
     bool is_pinned = is_in(change, ENG_CHANGE_PIN) ? change->pin_until > now : was_pinned;
-    gyre_err err = GYRE_OK;
     if (old->doc->type == ENG_VECTOR)
         return GYRE_STATE;
     if (change->if_serial != 0 && old->doc->serial != change->if_serial)
         return GYRE_CHANGED;
     if (is_pinned && !was_pinned)
-        err = keep_parts(store, old);
-    if (err != GYRE_OK)
-        return err;
-    GYRE_STEP("change.parts.kept");
-    err = rewrite(store, change, old, serial_out);
-    if (err == GYRE_OK ? was_pinned && !is_pinned : is_pinned && !was_pinned)
+        return pin(store, change, old, serial_out);
+    gyre_err err = rewrite(store, change, old, serial_out);
+    if (err == GYRE_OK && was_pinned && !is_pinned)
         end_keeping(store, old);
     return err;
 }

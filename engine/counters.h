@@ -27,7 +27,9 @@
     X(hops)                \
     X(syncs)               \
     X(recovered_documents) \
-    X(bans_met)
+    X(bans_met)            \
+    X(lock_repairs)        \
+    X(lock_timeouts)
 
 struct eng_counters {
 #define X(name) _Atomic uint64_t name;

@@ -104,7 +104,7 @@ static gyre_err open_one(struct eng_home *home, uint32_t dir)
             "%s: is not a directory: name the directory that holds the store, not a file", path);
     if (err != GYRE_OK)
         return eng_refuse_io(open, err, reason, path, "cannot open the directory");
-    if (faccessat(home->fds[dir], ".", W_OK | X_OK, AT_EACCESS) != 0)
+    if (!open->read_only && faccessat(home->fds[dir], ".", W_OK | X_OK, AT_EACCESS) != 0)
         return eng_refuse(open, GYRE_ACCESS,
                           "%s: user %u may not write in this directory: run as its owner, or give "
                           "this user write permission",

@@ -7,6 +7,7 @@
 #include "engine/base/step.h"
 #include "engine/locks.h"
 #include "engine/pool.h"
+#include "engine/process.h"
 #include "engine/slot.h"
 #include "engine/upload.h"
 
@@ -28,6 +29,19 @@ static gyre_err turn_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t e
     }
     (void)eng_directory_replace_locked(stripe, slot, entry, entry ^ KEEP_BIT, &record);
     return GYRE_OK;
+}
+
+/* A sweep that counts this beginning finds the process at it (A), or done, its reason written down;
+ * one that does not sees the count change under the lock of what is kept. */
+void eng_keep_begin(struct eng_store *store)
+{
+    atomic_fetch_add_explicit(&store->process->keeping, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->rt.head->keeps_begun, 1, memory_order_release); /* A */
+}
+
+void eng_keep_end(struct eng_store *store)
+{
+    atomic_fetch_sub_explicit(&store->process->keeping, 1, memory_order_release); /* B */
 }
 
 /* An entry that somebody else turned or moved meanwhile is looked up again. */
@@ -90,7 +104,8 @@ struct kept {
 struct sweep {
     struct eng_store *store;
     uint32_t now;
-    struct kept *rows; /* by stripe and offset */
+    uint64_t keeps_begun; /* when it began, and nobody was at it */
+    struct kept *rows;    /* by stripe and offset */
     size_t n, capacity;
 };
 
@@ -160,9 +175,11 @@ static void mark(struct sweep *sweep, const struct eng_ref *ref)
         found->wanted = true;
 }
 
-/* Marks the parts of some rows; a pinned object's are kept again where a power loss forgot it. */
-static void mark_rows(struct sweep *sweep, const uint8_t key[32], uint8_t pool,
-                      uint64_t object_serial, const uint8_t *rows, uint64_t n, bool keep_again)
+/* Marks the parts of some rows; a pinned object's are kept again where a power loss forgot it.
+ * BUSY.
+ */
+static gyre_err mark_rows(struct sweep *sweep, const uint8_t key[32], uint8_t pool,
+                          uint64_t object_serial, const uint8_t *rows, uint64_t n, bool keep_again)
 {
     for (uint64_t i = 0; i < n; i++) {
         uint8_t part_key[32];
@@ -171,8 +188,11 @@ static void mark_rows(struct sweep *sweep, const uint8_t key[32], uint8_t pool,
         memcpy(&row, rows + i * sizeof row, sizeof row);
         eng_part_key(key, object_serial, row.part_no, row.attempt, row.sub, part_key);
         const struct eng_want want = {part_key, pool, true, object_serial};
-        if (eng_find(sweep->store, &want, 0, ENG_NO_COUNT | ENG_ANY_AGE | ENG_HEADER, &part) !=
-            GYRE_OK)
+        gyre_err err =
+            eng_find(sweep->store, &want, 0, ENG_NO_COUNT | ENG_ANY_AGE | ENG_HEADER, &part);
+        if (err == GYRE_BUSY)
+            return err;
+        if (err != GYRE_OK)
             continue;
         bool kept = eng_entry_keep(part.entry);
         mark(sweep, &part);
@@ -180,6 +200,7 @@ static void mark_rows(struct sweep *sweep, const uint8_t key[32], uint8_t pool,
         if (!kept && keep_again && eng_keep_part(sweep->store, &want, true) != GYRE_OK)
             continue; /* the object is evicted as a whole then */
     }
+    return GYRE_OK;
 }
 
 static const struct eng_doc *doc_at(const struct eng_stripe *stripe, uint64_t entry)
@@ -191,35 +212,40 @@ static const struct eng_doc *doc_at(const struct eng_stripe *stripe, uint64_t en
 }
 
 /* Pinned objects among the kept documents mark themselves and their parts. Of the bytes found by
- * the entry the key alone is taken, and looked up. */
-static void mark_pinned(struct sweep *sweep, const struct kept *kept)
+ * the entry the key alone is taken, and looked up. BUSY. */
+static gyre_err mark_pinned(struct sweep *sweep, const struct kept *kept)
 {
     const struct eng_doc *doc = doc_at(&sweep->store->stripes[kept->stripe], kept->entry);
     if (eng_entry_kind(kept->entry) == ENG_KIND_PART || doc == NULL ||
         doc->pool >= sweep->store->super.n_pools)
-        return;
+        return GYRE_OK;
     struct eng_doc head = *doc;
     const struct eng_want want = {.key = head.key, .pool = head.pool};
     struct eng_ref ref;
-    if (eng_find(sweep->store, &want, sweep->now, ENG_NO_COUNT, &ref) != GYRE_OK)
-        return;
+    gyre_err err = eng_find(sweep->store, &want, sweep->now, ENG_NO_COUNT, &ref);
+    if (err != GYRE_OK)
+        return err == GYRE_BUSY ? err : GYRE_OK;
     if (ref.doc->pin_until > sweep->now) {
         mark(sweep, &ref);
         if (ref.doc->type == ENG_HEAD)
-            mark_rows(sweep, ref.doc->key, ref.doc->pool, ref.doc->object_serial, ref.body,
-                      ref.doc->body_len / sizeof(struct eng_part_row), true);
+            err = mark_rows(sweep, ref.doc->key, ref.doc->pool, ref.doc->object_serial, ref.body,
+                            ref.doc->body_len / sizeof(struct eng_part_row), true);
     }
     eng_ref_release(&ref);
+    return err;
 }
 
-static bool is_wanted_upload(struct sweep *sweep, const struct eng_upload_record *record)
+/* Whether the record is its upload's and its time is not over. BUSY. */
+static gyre_err ask_upload(struct sweep *sweep, const struct eng_upload_record *record,
+                           bool *wanted_out)
 {
     struct eng_upload_record whole;
     struct eng_ref ref;
     gyre_err err =
         eng_upload_find(sweep->store, record->key, record->id, 0, sweep->now, &ref, &whole);
     eng_ref_release(&ref);
-    return err == GYRE_OK && whole.object_serial == record->object_serial;
+    *wanted_out = err == GYRE_OK && whole.object_serial == record->object_serial;
+    return err == GYRE_BUSY ? err : GYRE_OK;
 }
 
 /* A record of the meta pool, by the bytes that an entry leads to. */
@@ -229,22 +255,24 @@ static gyre_err visit_record(struct sweep *sweep, const struct eng_doc *doc)
     struct eng_upload_record record;
     struct eng_ref ref;
     const struct eng_want want = {.key = copy.key, .pool = ENG_POOL_META};
-    if ((copy.flags & ENG_DOC_UPLOAD) == 0 || copy.pool != ENG_POOL_META ||
-        eng_find(sweep->store, &want, 0, ENG_NO_COUNT | ENG_ANY_AGE, &ref) != GYRE_OK)
+    if ((copy.flags & ENG_DOC_UPLOAD) == 0 || copy.pool != ENG_POOL_META)
         return GYRE_OK;
-    gyre_err err = GYRE_OK;
+    gyre_err err = eng_find(sweep->store, &want, 0, ENG_NO_COUNT | ENG_ANY_AGE, &ref);
+    if (err != GYRE_OK)
+        return err == GYRE_BUSY ? err : GYRE_OK;
     if (!eng_upload_read(&ref, &record)) {
         eng_ref_release(&ref);
         return GYRE_OK;
     }
-    if (is_wanted_upload(sweep, &record)) {
-        mark_rows(sweep, record.key, ENG_POOL_MAIN, record.object_serial, ref.body + sizeof record,
-                  record.n_rows, false);
-        eng_ref_release(&ref);
-    } else {
-        eng_ref_release(&ref);
-        err = eng_upload_end(sweep->store, record.key, record.id, false);
+    bool wanted;
+    err = ask_upload(sweep, &record, &wanted);
+    if (err == GYRE_OK && wanted) {
+        err = mark_rows(sweep, record.key, ENG_POOL_MAIN, record.object_serial,
+                        ref.body + sizeof record, record.n_rows, false);
     }
+    eng_ref_release(&ref);
+    if (err == GYRE_OK && !wanted)
+        err = eng_upload_end(sweep->store, record.key, record.id, false);
     return err == GYRE_NOT_FOUND ? GYRE_OK : err;
 }
 
@@ -288,7 +316,14 @@ static gyre_err visit_uploads(struct sweep *sweep)
     return err;
 }
 
-static void let_go(struct sweep *sweep)
+/* Under the lock of what is kept this is true of everything that was kept since the sweep began. */
+static bool is_overtaken(const struct sweep *sweep)
+{
+    return atomic_load_explicit(&sweep->store->rt.head->keeps_begun, memory_order_relaxed) !=
+           sweep->keeps_begun;
+}
+
+static gyre_err let_go(struct sweep *sweep)
 {
     for (size_t i = 0; i < sweep->n; i++) {
         const struct kept *at = &sweep->rows[i];
@@ -296,6 +331,10 @@ static void let_go(struct sweep *sweep)
         if (at->wanted)
             continue;
         eng_alloc_lock(stripe);
+        if (is_overtaken(sweep)) {
+            eng_alloc_unlock(stripe);
+            return GYRE_BUSY;
+        }
         uint32_t slot = eng_directory_locate_locked(stripe, at->slot, at->entry);
         /* An equal entry of a newer document is a document that was kept after this began. */
         if (slot != ENG_NO_SLOT && !is_reserved_locked(stripe, eng_entry_offset(at->entry)))
@@ -303,23 +342,30 @@ static void let_go(struct sweep *sweep)
         eng_alloc_unlock(stripe);
         GYRE_STEP("keep.sweep.let_go");
     }
+    return GYRE_OK;
 }
 
 /* What is kept is taken down first: whoever keeps something writes down why before it lets go of
- * the reservation, so a reason that is not found then does not exist. */
+ * the reservation, or before the end of its keeping, so a reason that is not found then does not
+ * exist. */
 gyre_err eng_keep_sweep(struct eng_store *store, uint32_t now)
 {
     struct sweep sweep = {.store = store, .now = now};
     gyre_err err = GYRE_OK;
 
+    sweep.keeps_begun =
+        atomic_load_explicit(&store->rt.head->keeps_begun, memory_order_acquire); /* A */
+    if (eng_processes_keep(store))
+        return GYRE_BUSY;
     for (uint32_t i = 0; i < store->n_stripes; i++)
         TRY(gather(&sweep, &store->stripes[i]));
     if (sweep.n > 0)
         qsort(sweep.rows, sweep.n, sizeof *sweep.rows, by_place);
     TRY(visit_uploads(&sweep));
     for (size_t i = 0; i < sweep.n; i++)
-        mark_pinned(&sweep, &sweep.rows[i]);
-    let_go(&sweep);
+        TRY(mark_pinned(&sweep, &sweep.rows[i]));
+    GYRE_STEP("keep.sweep.marked");
+    TRY(let_go(&sweep));
 out:
     free(sweep.rows);
     return err;

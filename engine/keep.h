@@ -10,6 +10,11 @@
 
 #include "engine/writer.h"
 
+/* Around keeping documents that are nobody's reservation and writing down why: until the end, no
+ * sweep lets go of what is kept after the beginning. */
+void eng_keep_begin(struct eng_store *store);
+void eng_keep_end(struct eng_store *store);
+
 /* Sets or clears the keep bit of the part that a row names. NOT_FOUND, QUOTA (set only), BUSY. */
 GYRE_MUST_USE gyre_err eng_keep_part(struct eng_store *store, const struct eng_want *want,
                                      bool keep);
@@ -18,7 +23,8 @@ void eng_keep_end_rows(struct eng_store *store, const uint8_t key[32], uint8_t p
                        uint64_t object_serial, const struct eng_part_row *rows, size_t n);
 
 /* Clears every keep bit that nobody wants at `now` (Unix seconds), and ends uploads whose time is
- * over. NO_MEMORY, IO. */
+ * over. BUSY: while something is being kept, or no pin is free, nothing is let go of; to be called
+ * again. NO_MEMORY, IO. */
 GYRE_MUST_USE gyre_err eng_keep_sweep(struct eng_store *store, uint32_t now);
 /* Whether a sweep could find anything: something is kept in a pool that evicts. */
 bool eng_keep_any(const struct eng_store *store);

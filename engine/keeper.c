@@ -83,13 +83,14 @@ static bool sync_is_due(struct eng_stripe *stripe)
     return due;
 }
 
-/* What is kept or banned and need not be. Errors are met again by the next sweep. */
-static void sweep(struct eng_store *store)
+/* What is kept or banned and need not be. Errors are met again by the next sweep; false: it should
+ * come soon. */
+static bool sweep(struct eng_store *store)
 {
     gyre_err err = eng_keep_any(store) ? eng_keep_sweep(store, eng_clock_real_s()) : GYRE_OK;
     if (err == GYRE_OK && eng_bans_free(store) < ENG_BANS / 2)
         err = eng_ban_sweep(store, eng_clock_real_s());
-    (void)err;
+    return err != GYRE_BUSY;
 }
 
 /* ---- Who keeps ---- */
@@ -136,7 +137,8 @@ static void keep(struct eng_store *store, uint64_t now_ns)
     uint64_t swept_ns = atomic_load_explicit(&store->rt.head->swept_ns, memory_order_relaxed);
     if (swept_ns == 0 || now_ns - swept_ns >= SWEEP_NS) {
         atomic_store_explicit(&store->rt.head->swept_ns, now_ns, memory_order_relaxed);
-        sweep(store);
+        if (!sweep(store))
+            atomic_store_explicit(&store->rt.head->swept_ns, 0, memory_order_relaxed);
     }
     eng_facts_settle(store);
 }

@@ -4,12 +4,24 @@
 #include "engine/base/sys.h"
 #include "engine/stripe_repair.h"
 
+/* An opening takes locks before it has a place to count in. */
+static void note(const struct eng_store *store, enum eng_mutex_result result)
+{
+    if (likely(result == ENG_MUTEX_OK) || store->process == NULL)
+        return;
+    if (result == ENG_MUTEX_OWNER_DEAD)
+        ENG_COUNT((struct eng_store *)(uintptr_t)store, lock_repairs, 1);
+    else
+        ENG_COUNT((struct eng_store *)(uintptr_t)store, lock_timeouts, 1);
+}
+
 /* A lock is never given up on, so it is never LOST: what it guards can always be put right from the
  * directory. */
 void eng_alloc_lock(struct eng_stripe *stripe)
 {
     enum eng_mutex_result result = eng_mutex_lock(&stripe->rt->alloc_lock);
     GYRE_CHECK(result == ENG_MUTEX_OK || result == ENG_MUTEX_OWNER_DEAD);
+    note(stripe->store, result);
     if (unlikely(result == ENG_MUTEX_OWNER_DEAD)) {
         eng_stripe_repair_locked(stripe);
         eng_mutex_consistent(&stripe->rt->alloc_lock);
@@ -23,6 +35,7 @@ enum eng_mutex_result eng_lock_bounded(const struct eng_store *store, struct eng
     if (unlikely(result == ENG_MUTEX_BUSY))
         result = eng_mutex_lock_until(mutex, eng_clock_mono_ns() + store->lock_wait_ns);
     GYRE_CHECK(result != ENG_MUTEX_LOST);
+    note(store, result);
     return result;
 }
 

@@ -17,6 +17,7 @@ enum {
     ENG_RANK_SLAB,
     ENG_RANK_KEEPER,
     ENG_RANK_FACTS,
+    ENG_RANK_FLIGHT,
 };
 
 /* Rings, reservations, directory, slots, segment table. */

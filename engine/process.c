@@ -5,6 +5,7 @@
 #include "engine/base/check.h"
 #include "engine/base/filelock.h"
 #include "engine/base/step.h"
+#include "engine/flight.h"
 #include "engine/lockfile.h"
 #include "engine/locks.h"
 #include "engine/log.h"
@@ -68,10 +69,12 @@ static gyre_err take_back_locked(struct eng_store *store, uint32_t index)
     struct eng_process *slot = slot_at(store, index);
     GYRE_STEP("process.take_back.begin");
     (void)eng_pins_reclaim(store, index);
+    (void)eng_flights_reclaim(store, index);
     gyre_err err = end_all_reservations(store, index);
     if (err != GYRE_OK)
         return err;
     GYRE_STEP("process.take_back.done");
+    atomic_store_explicit(&slot->keeping, 0, memory_order_relaxed);
     atomic_fetch_or_explicit(&slot->generation, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&slot->generation, 1, memory_order_relaxed);
     atomic_store_explicit(&slot->pid, 0, memory_order_relaxed);
@@ -149,7 +152,27 @@ static bool is_dead(const struct eng_store *store, uint32_t index)
 }
 
 /* Looked at twice: between the first look and the lock somebody may have taken the slot back and a
- * new process have got it. */
+ * new process have got it. BUSY: the table cannot be had. */
+static gyre_err reap(struct eng_store *store, uint32_t index, uint32_t *count)
+{
+    if (!is_dead(store, index))
+        return GYRE_OK;
+    gyre_err err = table_lock(store);
+    if (err != GYRE_OK)
+        return err;
+    *count += is_dead(store, index) && take_back_locked(store, index) == GYRE_OK;
+    table_unlock(store);
+    return GYRE_OK;
+}
+
+bool eng_process_reap(struct eng_store *store, uint32_t index)
+{
+    uint32_t count = 0;
+    if (store->lock == NULL || !store->joined)
+        return false;
+    return reap(store, index, &count) == GYRE_OK && count > 0;
+}
+
 uint32_t eng_processes_reap(struct eng_store *store)
 {
     uint32_t count = 0;
@@ -158,14 +181,9 @@ uint32_t eng_processes_reap(struct eng_store *store)
     if (atomic_exchange_explicit(&store->rt.head->abandoned, 0, memory_order_acquire) != 0 &&
         end_all_reservations(store, ENG_NOBODY) != GYRE_OK)
         atomic_store_explicit(&store->rt.head->abandoned, 1, memory_order_relaxed);
-    for (uint32_t i = 0; i < ENG_PROCESSES; i++) {
-        if (!is_dead(store, i))
-            continue;
-        if (table_lock(store) != GYRE_OK)
-            return count;
-        count += is_dead(store, i) && take_back_locked(store, i) == GYRE_OK;
-        table_unlock(store);
-    }
+    for (uint32_t i = 0; i < ENG_PROCESSES; i++)
+        if (reap(store, i, &count) != GYRE_OK)
+            break;
     return count;
 }
 
@@ -175,4 +193,12 @@ uint32_t eng_processes_count(const struct eng_store *store)
     for (uint32_t i = 0; i < ENG_PROCESSES; i++)
         count += pid_of(slot_at(store, i)) != 0;
     return count;
+}
+
+bool eng_processes_keep(const struct eng_store *store)
+{
+    for (uint32_t i = 0; i < ENG_PROCESSES; i++)
+        if (atomic_load_explicit(&slot_at(store, i)->keeping, memory_order_relaxed) != 0)
+            return true;
+    return false;
 }

@@ -25,7 +25,11 @@ void eng_process_leave(struct eng_store *store);
 /* Whether another process has the store open; *pid_out may be NULL, and gets 0 where the number
  * means nothing here. True when in doubt. */
 bool eng_processes_others(const struct eng_store *store, pid_t *pid_out);
-/* Takes back pins and reservations of processes that are dead; how many processes. */
+/* Takes back what a process slot holds whose process is dead; whether that was so. */
+bool eng_process_reap(struct eng_store *store, uint32_t index);
+/* Takes back pins, reservations and flights of processes that are dead; how many processes. */
 uint32_t eng_processes_reap(struct eng_store *store);
+/* Whether a process that is alive, or not yet taken back, is between eng_keep_begin and its end. */
+bool eng_processes_keep(const struct eng_store *store);
 /* Processes that have a slot now. */
 uint32_t eng_processes_count(const struct eng_store *store);

@@ -15,6 +15,7 @@
 #include "engine/base/io.h"
 #include "engine/base/rank.h"
 #include "engine/base/sys.h"
+#include "engine/flight.h"
 #include "engine/geometry.h"
 #include "engine/locks.h"
 
@@ -28,6 +29,7 @@ static uint64_t layout(void)
                         sizeof(struct eng_stripe_rt),
                         sizeof(struct eng_ring),
                         sizeof(struct eng_slot),
+                        sizeof(struct eng_flights),
                         ENG_PINS,
                         ENG_GRANULE};
     uint64_t sum = 0;
@@ -56,6 +58,8 @@ static void lay_out(const struct eng_superblock *super, struct eng_runtime_head 
     at = eng_align_up(at + ENG_TENANTS * sizeof(struct eng_tenant), ENG_PAGE);
     head->ban_off = at;
     at = eng_align_up(at + sizeof(struct eng_bans), ENG_PAGE);
+    head->flight_off = at;
+    at = eng_align_up(at + sizeof(struct eng_flights), ENG_PAGE);
     for (uint32_t i = 0; i < super->n_stripes; i++) {
         uint64_t n_slots = (uint64_t)super->stripes[i].n_buckets * ENG_BUCKET_ENTRIES;
         head->stripe_off[i] = at;
@@ -229,6 +233,8 @@ gyre_err eng_runtime_create(const struct eng_superblock *super, const char *shm_
     TRY(eng_mutex_init(&rt_out->head->table_lock, ENG_RANK_TABLE));
     TRY(eng_mutex_init(&rt_out->head->leader_lock, ENG_RANK_NONE));
     TRY(eng_mutex_init(&rt_out->head->facts_lock, ENG_RANK_FACTS));
+    struct eng_flights *flights = (void *)((uint8_t *)rt_out->head + head.flight_off);
+    TRY(eng_mutex_init(&flights->lock, ENG_RANK_FLIGHT));
     for (uint32_t i = 0; i < ENG_MAX_POOLS; i++)
         atomic_init(&rt_out->head->pool_epoch[i], super->pools[i].epoch);
     atomic_init(&rt_out->head->features, super->feature_compat);

@@ -22,7 +22,7 @@
 #include "engine/counters.h"
 #include "engine/format.h"
 
-#define ENG_RT_VERSION 2
+#define ENG_RT_VERSION 3
 #define ENG_PROCESSES 256
 #define ENG_NOBODY ENG_PROCESSES /* owner of a reservation that is over but not yet ended */
 #define ENG_PINS 32768
@@ -35,9 +35,9 @@
 
 /* A process that has the store open. Counters outlive it: totals are sums over all slots. */
 struct eng_process {
-    _Atomic uint32_t
-        pid; /* [a] 0: free. For messages; liveness is the lock file's byte 16 + index */
+    _Atomic uint32_t pid;        /* [a] 0: free. For messages; alive is who holds byte 16 + index */
     _Atomic uint32_t generation; /* [a] of the slot: odd while it is in use */
+    _Atomic uint32_t keeping;    /* [a] calls between eng_keep_begin and eng_keep_end */
     struct eng_counters counters[ENG_COUNTER_SHARDS];
 };
 
@@ -100,11 +100,10 @@ struct eng_stripe_rt {
     _Atomic uint64_t pool_units[ENG_MAX_POOLS]; /* [w], as live_units, by the documents' pools */
     _Atomic uint64_t kept_units[ENG_MAX_POOLS]; /* [w] of these, with the keep bit */
     uint64_t written_units;                     /* [w] since the last sync */
-    uint64_t
-        bucket_in_flight;    /* [w] bucket + 1 while its version is odd: what a successor repairs */
-    uint64_t slot_in_flight; /* [w] slot + 1 while its record may belong to the entry before
-                                or after */
-    uint32_t slot_counted;   /* [w] that slot's record is part of the totals */
+    uint64_t bucket_in_flight;    /* [w] bucket + 1 while its version is odd; for a successor */
+    uint64_t slot_in_flight;      /* [w] slot + 1 while its record may belong to the entry before
+                                     or after */
+    uint32_t slot_counted;        /* [w] that slot's record is part of the totals */
     uint64_t data_dev, data_ino;  /* [c] the data file */
     uint64_t header_generation;   /* [w] of the newest header */
     uint64_t serial_synced;       /* [w] as in that header */
@@ -154,8 +153,8 @@ struct eng_runtime_head {
     uint64_t bytes;
     uint64_t layout; /* [c] sizes of the structures above: other builds do not attach */
     uint64_t process_off, pin_off;
-    uint64_t tenant_off;                        /* struct eng_tenant[ENG_TENANTS] */
-    uint64_t ban_off;                           /* struct eng_bans */
+    uint64_t tenant_off, ban_off;               /* struct eng_tenant[ENG_TENANTS], eng_bans */
+    uint64_t flight_off;                        /* struct eng_flights */
     struct eng_mutex facts_lock;                /* superblock and ban table */
     _Atomic uint64_t pool_epoch[ENG_MAX_POOLS]; /* [f] as in the superblock */
     _Atomic uint32_t features;                  /* [f] feature_compat of the superblock */
@@ -166,6 +165,7 @@ struct eng_runtime_head {
     _Atomic uint64_t pass_begun_ns;             /* [a] of the last maintenance pass */
     _Atomic uint64_t synced_ns;                 /* [a] when all stripes were last synced */
     _Atomic uint64_t swept_ns;             /* [a] when what is kept was last swept; 0: not yet */
+    _Atomic uint64_t keeps_begun;          /* [a] calls of eng_keep_begin */
     _Atomic uint32_t abandoned;            /* [a] 1: there may be reservations of ENG_NOBODY */
     _Atomic uint32_t pins_high;            /* [a] pins from here on were never taken; only grows */
     uint64_t stripe_off[ENG_MAX_STRIPES];  /* struct eng_stripe_rt */

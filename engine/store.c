@@ -112,7 +112,7 @@ gyre_err eng_store_close(struct eng_store *store, bool clean)
 
     atomic_store_explicit(&store->closing, 1, memory_order_release);
     eng_keeper_stop(store);
-    if (clean)
+    if (clean && !store->read_only)
         err = close_synced(store);
     eng_store_unref(store);
     return err;
@@ -174,6 +174,17 @@ static gyre_err take_lock(struct eng_store *store, const struct eng_home *home)
     return err;
 }
 
+/* The files alone: they are mapped for reading, whoever writes them meanwhile. */
+static gyre_err open_to_look(struct eng_store *store, struct eng_home *home)
+{
+    const struct eng_open *open = home->open;
+
+    if (!home->has_volume)
+        return eng_refuse(open, GYRE_NO_STORE, "%s: there is no store here: check the path",
+                          open->dirs[0].path);
+    return eng_volume_open(store, home);
+}
+
 gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_out)
 {
     struct eng_home home;
@@ -197,6 +208,16 @@ gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_ou
     store->rt.fd = -1;
     store->sync_interval_ms = open->sync_interval_ms;
     store->lock_wait_ns = LOCK_WAIT_NS;
+    store->read_only = open->read_only;
+    if (open->read_only) {
+        err = open_to_look(store, &home);
+        if (err == GYRE_OK)
+            *store_out = store;
+        else
+            eng_store_unref(store);
+        eng_home_close(&home);
+        return err;
+    }
     if (!home.has_volume && !open->may_create && !open->reset) {
         err = eng_refuse(open, GYRE_NO_STORE,
                          "%s: there is no store here: check the path, or let a new store be made",

@@ -22,6 +22,7 @@ struct eng_bucket {
 };
 
 struct eng_slab_cache; /* engine/slab.h */
+struct eng_flights;    /* engine/flight.h */
 struct eng_lockfile;   /* engine/lockfile.h */
 struct eng_keeper;     /* engine/keeper.h */
 
@@ -53,6 +54,7 @@ struct eng_open {
     uint32_t n_dirs;
     uint64_t size_bytes;
     bool may_create, reset, replace_lost;
+    bool read_only; /* nothing is locked, made or written: to look at the files alone */
     uint64_t segment_bytes;
     uint32_t stripes, average_object_bytes;
     uint32_t sync_interval_ms;
@@ -72,14 +74,16 @@ struct eng_store {
     struct eng_pin *pins;        /* [c] ENG_PINS of them */
     struct eng_tenant *tenants;  /* [c] ENG_TENANTS of them, in RT */
     struct eng_bans *bans;       /* [c] in RT */
+    struct eng_flights *flights; /* [c] in RT */
     struct eng_stripe stripes[ENG_MAX_STRIPES];
     uint32_t n_stripes;
     uint32_t stripe_end[ENG_MAX_STRIPES]; /* [c] segments of this and the stripes before: shares of
                                              the keys */
     bool directory_locked;                /* [c] the directories cannot be paged out */
     uint32_t process_index;               /* [c] valid once `joined` */
-    bool joined;                          /* this process has a slot */
-    bool opened;                          /* the opening succeeded */
+    bool read_only; /* [c] only super, volume and the stripes' files are there */
+    bool joined;    /* this process has a slot */
+    bool opened;    /* the opening succeeded */
     int volume_fd;
     uint8_t *volume; /* mapping of the whole volume file */
     char *volume_path;

@@ -17,6 +17,11 @@
 #include "engine/refuse.h"
 #include "engine/seal.h"
 
+static int open_flags(const struct eng_home *home)
+{
+    return home->open->read_only ? O_RDONLY : O_RDWR;
+}
+
 /* ---- The volume file ---- */
 
 /* Both copies were read; picks the newest that is valid. */
@@ -101,8 +106,8 @@ out:
 
 static gyre_err map_volume(struct eng_store *store, const struct eng_open *open)
 {
-    void *base = mmap(NULL, store->super.volume_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                      store->volume_fd, 0);
+    int protection = open->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
+    void *base = mmap(NULL, store->super.volume_bytes, protection, MAP_SHARED, store->volume_fd, 0);
 
     if (base == MAP_FAILED)
         return eng_refuse_io(open, eng_err_of_errno(errno), errno, store->volume_path,
@@ -223,7 +228,7 @@ static gyre_err open_data_file(struct eng_store *store, const struct eng_home *h
                               store->volume_path, name);
         TRY(replace_data_file(store, home, index, &dir));
     }
-    TRY(eng_home_open_file(home, dir, name, O_RDWR, &stripe->fd, &stripe->path));
+    TRY(eng_home_open_file(home, dir, name, open_flags(home), &stripe->fd, &stripe->path));
     TRY(check_data_file(store, home->open, stripe));
 out:
     return err;
@@ -308,7 +313,7 @@ gyre_err eng_volume_open(struct eng_store *store, const struct eng_home *home)
     gyre_err err;
 
     store->volume_fd = -1;
-    TRY(eng_home_open_file(home, home->main, ENG_VOLUME_NAME, O_RDWR, &store->volume_fd,
+    TRY(eng_home_open_file(home, home->main, ENG_VOLUME_NAME, open_flags(home), &store->volume_fd,
                            &store->volume_path));
     TRY(read_superblock(store, home->open));
     TRY(map_volume(store, home->open));

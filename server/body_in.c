@@ -8,6 +8,7 @@
 #include "server/conn.h"
 #include "server/exchange_run.h"
 #include "server/gates.h"
+#include "server/h2_body.h"
 
 enum {
     BUF_FIRST_BYTES = 64 << 10,
@@ -49,10 +50,31 @@ static void on_stall(h2o_timeout_entry_t *entry)
     srv_body_in_deliver(ex, SRV_BODY_STALLED);
 }
 
+static uint64_t received(const struct srv_exchange *ex)
+{
+    const struct srv_body_in *in = &ex->in;
+    if (in->h2 != NULL)
+        return in->h2->received;
+    return ex->n_body_in + (in->buf != NULL ? in->buf->len : 0);
+}
+
+/* Whether too little has come since the timer was set for it to be set anew: a byte now and then
+ * does not keep a body alive. */
+static bool is_trickle(struct srv_exchange *ex)
+{
+    const struct srv_front_config *config = &ex->loop->setting->config;
+    uint64_t least = config->body_rate * config->body_timeout_ms / 1000;
+    return !ex->in.is_discarding && h2o_timeout_is_linked(&ex->in.timer) &&
+           received(ex) - ex->in.seen < least;
+}
+
 void srv_body_in_arm(struct srv_exchange *ex)
 {
     struct srv_body_in *in = &ex->in;
     enum srv_timeout which = in->is_discarding ? SRV_TIMEOUT_LINGER : SRV_TIMEOUT_BODY;
+    if (is_trickle(ex))
+        return;
+    in->seen = received(ex);
     h2o_timeout_unlink(&in->timer);
     in->timer.cb = on_stall;
     h2o_timeout_link(ex->loop->ctx.loop, &ex->loop->timeouts[which], &in->timer);

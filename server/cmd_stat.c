@@ -27,26 +27,63 @@ static uint64_t value_of(const struct gyre_stats *stats, size_t row)
     return *(const uint64_t *)(const void *)((const char *)stats + rows[row].field);
 }
 
-/* Counters count from opening, which was just now: they say nothing here. */
+/* Of 0 to 1; below 0 where nothing was counted yet. */
+static double ratio(uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? -1 : (double)part / (double)whole;
+}
+
+static double hit_ratio(const struct gyre_stats *stats)
+{
+    return ratio(stats->hits, stats->hits + stats->misses);
+}
+
+static void print_percent(double value, const char *text)
+{
+    char number[32] = "-";
+    if (value >= 0)
+        snprintf(number, sizeof(number), "%.1f %%", value * 100);
+    printf("%-22s %s\n", number, text);
+}
+
+/* Counters are of all processes since the store's shared state was made: since the first of those
+ * that use it opened it. Before that, they are of this look alone and say nothing. */
+static void print_row(const struct gyre_stats *stats, size_t row, bool in_use)
+{
+    char size[SRV_SIZE_TEXT_MAX];
+    bool counts = rows[row].unit == COUNTER || rows[row].unit == COUNTER_BYTES;
+    if (counts && !in_use)
+        return;
+    srv_size_write(value_of(stats, row), size);
+    if (rows[row].unit == BYTES || rows[row].unit == COUNTER_BYTES)
+        printf("%-22s %s\n", size, rows[row].text);
+    else
+        printf("%-22" PRIu64 " %s\n", value_of(stats, row), rows[row].text);
+}
+
 static void print_text(struct gyre_store *store, const struct gyre_stats *stats)
 {
     char size[SRV_SIZE_TEXT_MAX];
     struct gyre_file file;
+    bool in_use = stats->hits + stats->misses + stats->puts > 0;
     for (size_t i = 0; gyre_file_at(store, i, &file) == GYRE_OK; i++) {
         srv_size_write(file.size_bytes, size);
         printf("%-22s %s\n", size, file.path);
     }
-    for (size_t i = 0; i < N_ROWS; i++) {
-        if (rows[i].unit == COUNTER || rows[i].unit == COUNTER_BYTES)
-            continue;
-        srv_size_write(value_of(stats, i), size);
-        if (rows[i].unit == BYTES)
-            printf("%-22s %s\n", size, rows[i].text);
-        else
-            printf("%-22" PRIu64 " %s\n", value_of(stats, i), rows[i].text);
-    }
+    print_percent(ratio(stats->live_bytes, stats->capacity_bytes), "of the room is filled");
+    if (in_use)
+        print_percent(hit_ratio(stats), "of the gets found their object");
+    for (size_t i = 0; i < N_ROWS; i++)
+        print_row(stats, i, in_use);
+    if (gyre_object_max_bytes(store) == 0)
+        return;
     srv_size_write(gyre_object_max_bytes(store), size);
     printf("%-22s longest single object\n", size);
+}
+
+static void set_ratio(json_t *root, const char *name, double value)
+{
+    json_object_set_new(root, name, value < 0 ? json_null() : json_real(value));
 }
 
 static bool print_json(struct gyre_store *store, const struct gyre_stats *stats)
@@ -61,6 +98,8 @@ static bool print_json(struct gyre_store *store, const struct gyre_stats *stats)
     json_object_set_new(root, "files", files);
     for (size_t i = 0; i < N_ROWS; i++)
         json_object_set_new(root, rows[i].name, json_integer((json_int_t)value_of(stats, i)));
+    set_ratio(root, "fill", ratio(stats->live_bytes, stats->capacity_bytes));
+    set_ratio(root, "hit_ratio", hit_ratio(stats));
     json_object_set_new(root, "object_max_bytes",
                         json_integer((json_int_t)gyre_object_max_bytes(store)));
     bool ok = json_dumpf(root, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
@@ -71,7 +110,7 @@ static bool print_json(struct gyre_store *store, const struct gyre_stats *stats)
 int srv_command_stat(const struct srv_options *options)
 {
     struct gyre_stats stats = {.struct_size = sizeof(stats)};
-    struct gyre_store *store = srv_store_open(options, GYRE_OPEN_EXISTING);
+    struct gyre_store *store = srv_store_open_to_look(options);
     int status = 1;
     if (store == NULL)
         return status;

@@ -15,6 +15,11 @@ int srv_command_stat(const struct srv_options *options);
 /* Verifies a store; 1 also when something was found. */
 int srv_command_check(const struct srv_options *options);
 
+/* Reads a store's documents from the disk; 1 also when one is damaged. */
+int srv_command_verify(const struct srv_options *options);
+
+/* Opens a store that is there, or only its files where this user may not write them. */
+struct gyre_store *srv_store_open_to_look(const struct srv_options *options);
 /* Opens the store that the options name, with progress on a terminal; NULL after a line on stderr.
  */
 struct gyre_store *srv_store_open(const struct srv_options *options, enum gyre_open_mode mode);

@@ -17,6 +17,7 @@ struct srv_body_in {
     uint64_t left;          /* HTTP/1 with a length: bytes to come */
     struct srv_chunked chunked;
     uint64_t buf_started_ms;
+    uint64_t seen; /* bytes received when the timer was set */
     uint64_t discard_until_ms;
     uint64_t n_dropped; /* bytes that came for nobody */
     size_t budget;      /* bytes that may still be received in this turn */

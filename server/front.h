@@ -67,7 +67,8 @@ struct srv_front_config {
     uint64_t handshake_timeout_ms; /* TLS handshake, or the first byte of a new connection */
     uint64_t head_timeout_ms;      /* an HTTP/1 head, from its first byte to its last */
     uint64_t idle_timeout_ms;      /* a connection without a request */
-    uint64_t body_timeout_ms;      /* no byte of an expected body */
+    uint64_t body_timeout_ms;      /* no byte of an expected body, */
+    uint64_t body_rate;            /* or fewer than so many a second */
     /* No byte of a response acknowledged by the client's kernel. A client that reads 1 KiB/s out of
      * a large kernel buffer makes it answer only every few minutes, so this must not be short. */
     uint64_t send_timeout_ms;

@@ -34,6 +34,9 @@ enum {
     SRV_SCRATCH_BYTES = 256 << 10, /* a loop's receive scratch */
     SRV_SEND_CLEAR_BYTES = 1 << 20,
     SRV_SEND_TLS_BYTES = 256 << 10, /* all of one send is encrypted before any of it is written */
+    /* Once so much was sent in one round, others wait for it noticeably: pieces get smaller. */
+    SRV_ROUND_BYTES = 4 << 20,
+    SRV_SEND_CROWD_BYTES = 64 << 10,
 };
 
 /* A list of timers that share one delay. */
@@ -86,6 +89,7 @@ struct srv_loop {
     size_t n_lingers;                       /* [o] */
     struct srv_conn *after;           /* [o] to look at once the present round of events is over */
     bool must_not_sleep;              /* [o] */
+    size_t round_bytes;               /* [o] of responses begun to be sent in this round */
     struct srv_listen_slot *slots;    /* [o] sockets it accepts from */
     uint64_t id_seed;                 /* [o] request ids */
     struct srv_head1 head;            /* [o] for heads that come whole */

@@ -288,6 +288,7 @@ uint64_t srv_loop_lag_ms(const struct srv_loop *loop)
 static void run_round(struct srv_loop *loop, int32_t wait_ms)
 {
     atomic_store_explicit(&loop->turned_ms, h2o_now(loop->ctx.loop), memory_order_relaxed);
+    loop->round_bytes = 0;
     h2o_evloop_run(loop->ctx.loop, loop->must_not_sleep ? 0 : wait_ms);
     run_after(loop);
 }

@@ -12,11 +12,12 @@
 
 enum { EXIT_USAGE = 2 };
 
-static const char *const words[] = {"serve", "stat", "check", "version", "help"};
+static const char *const words[] = {"serve", "stat", "check", "verify", "version", "help"};
 static int (*const commands[])(const struct srv_options *) = {
     [SRV_COMMAND_SERVE] = srv_command_serve,
     [SRV_COMMAND_STAT] = srv_command_stat,
     [SRV_COMMAND_CHECK] = srv_command_check,
+    [SRV_COMMAND_VERIFY] = srv_command_verify,
 };
 
 /* A standard stream that came closed would give its number to a socket or a file of ours, and what
@@ -66,7 +67,7 @@ int main(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : "";
     if (!occupy_standard_streams())
         return 1;
-    for (int command = SRV_COMMAND_SERVE; command <= SRV_COMMAND_CHECK; command++) {
+    for (int command = SRV_COMMAND_SERVE; command <= SRV_COMMAND_VERIFY; command++) {
         if (strcmp(word, words[command]) == 0)
             return run((enum srv_command)command, argc - 2, argv + 2);
         if (argc > 2 && strcmp(word, "help") == 0 && strcmp(argv[2], words[command]) == 0) {

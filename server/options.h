@@ -23,7 +23,12 @@ enum {
 };
 
 /* The commands that take options. */
-enum srv_command { SRV_COMMAND_SERVE, SRV_COMMAND_STAT, SRV_COMMAND_CHECK };
+enum srv_command {
+    SRV_COMMAND_SERVE,
+    SRV_COMMAND_STAT,
+    SRV_COMMAND_CHECK,
+    SRV_COMMAND_VERIFY,
+};
 
 struct srv_data_option {
     char *path;
@@ -58,6 +63,7 @@ struct srv_options {
     uint64_t head_timeout;        /* ms, as the following */
     uint64_t idle_timeout;
     uint64_t body_timeout;
+    uint64_t body_rate; /* bytes a second */
     uint64_t send_timeout;
     uint64_t drain_timeout;
     uint64_t etag; /* enum srv_s3_etag */
@@ -69,6 +75,7 @@ struct srv_options {
     uint64_t log_level;         /* enum srv_log_level */
     bool takeover;
     bool bodies;
+    uint64_t rate; /* bytes a second; 0: no bound */
     bool json;
 
     struct srv_s3_bucket_rule *buckets; /* from the file */

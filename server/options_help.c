@@ -12,7 +12,9 @@ static const struct {
 } commands[] = {
     [SRV_COMMAND_SERVE] = {"serve", "run the gateway in the foreground"},
     [SRV_COMMAND_STAT] = {"stat", "show what is in a store"},
-    [SRV_COMMAND_CHECK] = {"check", "verify a store"},
+    [SRV_COMMAND_CHECK] = {"check", "check the index of a store, and with --bodies its objects"},
+    [SRV_COMMAND_VERIFY] =
+        {"verify", "read everything from the disk and compare checksums, beside a server or not"},
 };
 
 void srv_help_program(FILE *out)

@@ -14,6 +14,7 @@
 #define S SRV_IN_SERVE
 #define T SRV_IN_STAT
 #define C SRV_IN_CHECK
+#define V SRV_IN_VERIFY
 #define F SRV_IN_FILE
 #define R SRV_IN_RELOAD
 

@@ -30,8 +30,9 @@ enum {
     SRV_IN_SERVE = 1 << SRV_COMMAND_SERVE,
     SRV_IN_STAT = 1 << SRV_COMMAND_STAT,
     SRV_IN_CHECK = 1 << SRV_COMMAND_CHECK,
-    SRV_IN_FILE = 1 << 3,
-    SRV_IN_RELOAD = 1 << 4, /* takes effect while the server runs */
+    SRV_IN_VERIFY = 1 << SRV_COMMAND_VERIFY,
+    SRV_IN_FILE = 1 << 6,
+    SRV_IN_RELOAD = 1 << 7, /* takes effect while the server runs */
 };
 
 /* One line of options.def. */

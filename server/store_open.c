@@ -57,6 +57,17 @@ static uint32_t async_threads(void)
     return cores < 2 ? 2 : cores > 64 ? 64 : (uint32_t)cores;
 }
 
+/* Who may not write a directory could only be refused. If its files may not be read either, the
+ * opening says so. */
+struct gyre_store *srv_store_open_to_look(const struct srv_options *options)
+{
+    for (size_t i = 0; i < options->n_data; i++) {
+        if (access(options->data[i].path, F_OK) == 0 && access(options->data[i].path, W_OK) != 0)
+            return srv_store_open(options, GYRE_OPEN_READONLY);
+    }
+    return srv_store_open(options, GYRE_OPEN_EXISTING);
+}
+
 struct gyre_store *srv_store_open(const struct srv_options *options, enum gyre_open_mode mode)
 {
     gyre_err err;

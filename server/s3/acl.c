@@ -174,8 +174,8 @@ size_t srv_s3_acl_encode(const struct srv_s3_acl *acl, struct srv_str owner,
             memcpy(at, grant->id.base, grant->id.len);
         at += grant->id.len;
     }
-    if (acl->n ==
-        0) { /* nobody may do anything: told from "the owner alone" by a grant of nothing */
+    if (acl->n == 0) {
+        /* Nobody may do anything: told from "the owner alone" by a grant of nothing. */
         memset(at, 0, 3);
         *at = SRV_S3_GRANTEE_SIGNED;
         at += 3;
@@ -185,14 +185,13 @@ size_t srv_s3_acl_encode(const struct srv_s3_acl *acl, struct srv_str owner,
 
 bool srv_s3_acl_decode(struct srv_str bytes, struct srv_str owner, struct srv_s3_acl *acl_out)
 {
-    const char *at = bytes.base, *end = at + bytes.len;
-
     acl_out->n = 0;
     if (bytes.len == 0)
         return srv_s3_acl_add(acl_out, SRV_S3_GRANTEE_USER, owner, SRV_S3_ACL_FULL);
+    const char *at = bytes.base, *end = at + bytes.len;
     while (at < end) {
-        if (end - at < 3 || (uint8_t)at[2] > end - at - 3 || at[0] > SRV_S3_GRANTEE_SIGNED ||
-            ((uint8_t)at[1] & ~SRV_S3_ACL_FULL) != 0)
+        if (end - at < 3 || (uint8_t)at[2] > end - at - 3 ||
+            (uint8_t)at[0] > SRV_S3_GRANTEE_SIGNED || ((uint8_t)at[1] & ~SRV_S3_ACL_FULL) != 0)
             return false;
         struct srv_str id = {at + 3, (uint8_t)at[2]};
         if (at[1] != 0 && !srv_s3_acl_add(acl_out, (enum srv_s3_grantee)at[0], id, (uint8_t)at[1]))

@@ -89,6 +89,11 @@ ACCEPTED = [
     ("100 fields at most", get(*[b"X-%d: v" % n for n in range(98)]), [200]),
     ("HTTP/1.0 without Host", get(version=b"1.0", host=b""), [200]),
     ("an unknown method", b"FROB /mal/k HTTP/1.1\r\n" + HOST + b"\r\n", [405]),
+    ("a method in lower case", b"get /mal/k HTTP/1.1\r\n" + HOST + b"\r\n", [405]),
+    ("CONNECT", b"CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n", [501]),
+    ("absolute form", get(target=b"http://x/mal/k"), [200]),
+    ("two slashes are bytes of a key", get(target=b"/mal//k"), [404]),
+    ("dots and encoded dots are, too", get(target=b"/mal/../mal/k") + get(target=b"/mal/%2e%2e/mal/k"), [404, 404]),
     ("an empty line first", b"\r\n" + get(), [200]),
 ]
 

@@ -1,6 +1,7 @@
 """Lists among very many names: any prefix, delimiter and page while others store and delete, quickly, and without memory for them all. A
 million names with --full."""
 import bisect
+import pathlib
 import random
 import socket
 import statistics
@@ -11,7 +12,8 @@ import xml.etree.ElementTree as tree
 
 import gyre_server as gs
 
-NAMES = 1_000_000 if gs.FULL else 8000
+SANITIZED = b"__asan_init" in pathlib.Path(gs.GYRE).read_bytes()  # then it is slow, and what is freed is kept for a while
+NAMES = 8000 if not gs.FULL else 100_000 if SANITIZED else 1_000_000
 QUESTIONS = 3000 if gs.FULL else 60
 PAGE_MS = 20
 NS = "{http://s3.amazonaws.com/doc/2006-03-01/}"
@@ -147,7 +149,7 @@ def memory_stays(server, names):
         query["continuation-token"] = token
     grown = server.memory() - before
     gs.check_eq("all names in all pages", count, len(names))
-    gs.check("listing them all takes no more memory", grown < 8 << 20, f"{grown >> 10} KiB")
+    gs.check("listing them all takes no more memory", grown < (64 if SANITIZED else 8) << 20, f"{grown >> 10} KiB")
     return grown
 
 
@@ -163,10 +165,10 @@ def main():
         names.sort()
         gs.run(lambda: any_page(server, names))
         ms = min(page_ms(server, names) for _ in range(3))
-        gs.check(f"a page of 1,000 names among {NAMES} takes less than {PAGE_MS} ms", ms < PAGE_MS or not gs.FULL, f"{ms:.1f} ms")
+        gs.check(f"a page of 1,000 names among {NAMES} takes less than {PAGE_MS} ms", ms < PAGE_MS or SANITIZED or not gs.FULL, f"{ms:.1f} ms")
         grown = memory_stays(server, names)
         # Per name this is far less than the name itself: the index is a file, and the cache of its pages has a bound.
-        gs.check("memory does not grow with the names", full - empty < 64 << 20, f"{(full - empty) >> 20} MiB")
+        gs.check("memory does not grow with the names", full - empty < (1024 if SANITIZED else 64) << 20, f"{(full - empty) >> 20} MiB")
         print(f"{NAMES} names stored in {took_s:.0f} s; a page {ms:.2f} ms; memory {empty >> 20} MiB, {full >> 20} MiB with the names, "
               f"{grown >> 10} KiB more after all pages", flush=True)
     gs.finish()

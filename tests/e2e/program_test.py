@@ -22,7 +22,7 @@ def one_line(result, status, *words):
 
 
 def help_and_version():
-    for arguments in (["--help"], ["serve", "--help"], ["stat", "--help"], ["check", "--help"]):
+    for arguments in (["--help"], ["serve", "--help"], ["stat", "--help"], ["check", "--help"], ["verify", "--help"]):
         result = gs.gyre(*arguments)
         gs.check(f"gyre {' '.join(arguments)}", result.returncode == 0 and "Usage" in result.stdout and not result.stderr, result)
     text = gs.gyre("serve", "--help").stdout
@@ -49,6 +49,7 @@ def mistakes(tmp):
                      "--data", tmp / "d3", "--size", "64M"), 1, "no.pem")
     one_line(gs.gyre("stat", "--data", tmp / "nothing"), 1, "nothing")
     one_line(gs.gyre("check", "--data", tmp / "nothing"), 1, "nothing")
+    one_line(gs.gyre("verify", "--data", tmp / "nothing"), 1, "nothing")
     plain = tmp / "file"
     plain.write_text("x")
     one_line(gs.gyre("serve", "--data", plain, "--size", "64M", "--listen", "127.0.0.1:0"), 1, str(plain))
@@ -105,12 +106,17 @@ def first_words(tmp):
         check = gs.gyre("check", "--data", server.data)
         gs.check("check works beside a server", check.returncode == 0, check)
         beside = gs.gyre("stat", "--data", server.data, "--json")
+        verify = gs.gyre("verify", "--data", server.data, "--json")
+        numbers = json.loads(verify.stdout)
+        gs.check("verify works beside a server", verify.returncode == 0 and numbers["sound"] and numbers["documents"] >= 2, verify)
         gs.check("stat works beside a server", beside.returncode == 0 and json.loads(beside.stdout)["documents"] >= 2, beside)
     stat = gs.gyre("stat", "--data", server.data, "--json")
     numbers = json.loads(stat.stdout)
     gs.check("stat --json", stat.returncode == 0 and numbers["documents"] >= 2 and numbers["capacity_bytes"] > 0, stat)
     human = gs.gyre("stat", "--data", server.data)
     gs.check("stat", human.returncode == 0 and "documents" in human.stdout, human)
+    verify = gs.gyre("verify", "--data", server.data, "--rate", "1G")
+    gs.check("verify", verify.returncode == 0 and "sound" in verify.stdout.splitlines(), verify)
     check = gs.gyre("check", "--data", server.data, "--json")
     gs.check("check --json", check.returncode == 0 and json.loads(check.stdout)["violations"] == 0, check)
 
@@ -120,7 +126,7 @@ def closed_streams(tmp):
     data = tmp / "closed"
     with gs.Server(size="64M", data=data):
         pass
-    for command in ("stat", "check"):
+    for command in ("stat", "check", "verify"):
         for closed in ("<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"):
             result = subprocess.run(["bash", "-c", f'exec "$0" {command} --data "$1" {closed}', gs.GYRE, str(data)],
                                     capture_output=True, text=True, timeout=60, check=False)

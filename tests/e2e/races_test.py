@@ -227,6 +227,9 @@ def killed_completions():
             done = server.request("POST", f"/uploads/{turn}?uploadId={upload}", document)
             gs.check("and completes", done.status == 200, done)
             gs.check("to the whole object", server.request("GET", f"/uploads/{turn}").body == whole)
+        names = []  # the index may be catching up
+        gs.wait_until(lambda: names.append(server.request("GET", f"/uploads?prefix={turn}")) or names[-1].status == 200)
+        gs.check("it is listed with its size", f"<Size>{len(whole)}</Size>".encode() in names[-1].body, names[-1])
         again = server.request("POST", f"/uploads/{turn}?uploadId={upload}", document)
         gs.check("completing once more is the same", again.status == 200, again)
         server.request("DELETE", f"/uploads/{turn}")

@@ -1,7 +1,9 @@
 /* One thread plays two: at a named step of the one, the other runs to its end. Only builds with
  * GYRE_SIM have steps. */
 #include "engine/base/step.h"
+#include "engine/change.h"
 #include "engine/cleaner.h"
+#include "engine/keep.h"
 #include "engine/keeper.h"
 #include "engine/slab.h"
 #include "tests/engine/bare_stripe.h"
@@ -307,6 +309,89 @@ TEST(inv_E11_a_condition_is_checked_where_it_counts)
     CHECK_ERR(put_small(play.store, &put, NULL), GYRE_NOT_FOUND);
     CHECK_ERR(find(play.store, 1, 0, 0, &ref), GYRE_NOT_FOUND);
     close_one(play.store, &o);
+}
+
+/* ---- E84 ---- */
+
+static gyre_err pin_first_object(struct play *play)
+{
+    struct key key = key_of(1);
+    const struct eng_change change = {
+        .key = key.bytes, .what = ENG_CHANGE_PIN, .pin_until = UINT32_MAX, .now_ms = 1000000};
+    return eng_change(play->store, &change, &play->serial);
+}
+
+static void pin_between(void *data)
+{
+    CHECK_OK(pin_first_object(data));
+}
+
+static void sweep_between(void *data)
+{
+    struct play *play = data;
+    CHECK_ERR(eng_keep_sweep(play->store, 1001), GYRE_BUSY);
+}
+
+static void keep_parts_of_first(struct eng_store *store)
+{
+    struct eng_ref head;
+    CHECK_OK(find(store, 1, 0, 0, &head));
+    for (size_t i = 0; i < head.doc->body_len / sizeof(struct eng_part_row); i++) {
+        struct eng_part_row row;
+        uint8_t part_key[32];
+        memcpy(&row, head.body + i * sizeof row, sizeof row);
+        eng_part_key(head.doc->key, head.doc->object_serial, row.part_no, row.attempt, row.sub,
+                     part_key);
+        const struct eng_want want = {part_key, 0, true, head.doc->object_serial};
+        CHECK_OK(eng_keep_part(store, &want, true));
+    }
+    eng_ref_release(&head);
+}
+
+/* Object 1, of three parts, and an opening for it. */
+static void open_with_parts(struct play *play, struct opening *o)
+{
+    *play = (struct play){.store = open_one(o)};
+    CHECK_OK(put_parts(play->store, &(struct put){.n = 1, .version = 1, .length = 300000}, 100000,
+                       100000, NULL));
+}
+
+static void expect_kept(struct play *play, struct opening *o)
+{
+    uint64_t got = 0;
+    eng_step_install(NULL);
+    lap(play);
+    lap(play);
+    CHECK_OK(read_object(play->store, 1, 0, &got));
+    CHECK_EQ_U64(got, 1);
+    close_one(play->store, o);
+}
+
+TEST(inv_E84_a_sweep_lets_go_of_nothing_that_is_being_pinned)
+{
+    struct opening o;
+    struct play play;
+    struct other other = {.at = "change.parts.kept", .run = sweep_between, .data = &play};
+    open_with_parts(&play, &o);
+    install(&other);
+    CHECK_OK(pin_first_object(&play));
+    CHECK_EQ_U64(other.met, 1);
+    expect_kept(&play, &o);
+}
+
+/* Parts that somebody kept and did not live to say why: a sweep is about to let go of them, when
+ * their object is pinned. */
+TEST(inv_E84_what_is_pinned_during_a_sweep_stays)
+{
+    struct opening o;
+    struct play play;
+    struct other other = {.at = "keep.sweep.marked", .run = pin_between, .data = &play};
+    open_with_parts(&play, &o);
+    keep_parts_of_first(play.store);
+    install(&other);
+    CHECK_ERR(eng_keep_sweep(play.store, 1001), GYRE_BUSY);
+    CHECK_EQ_U64(other.met, 1);
+    expect_kept(&play, &o);
 }
 
 /* ---- Writes that fail ---- */

@@ -209,6 +209,36 @@ TEST(a_stalled_body_is_answered_408_and_a_slow_one_is_not)
           tells_slow_from_stalled(4800));
 }
 
+/* Whether a client that sends a byte eight times in the timeout is told that it is too slow. */
+static bool is_too_slow(uint64_t rate, bool is_chunked)
+{
+    enum { TIMEOUT_MS = 400, STEPS = 16 };
+    fixture_init(&fixture);
+    fixture.config.body_timeout_ms = TIMEOUT_MS;
+    fixture.config.body_rate = rate;
+    fixture_open(&fixture);
+    int fd = fixture_connect(&fixture);
+    CHECK(client_say(
+        fd, is_chunked ? "PUT /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                       : "PUT /count HTTP/1.1\r\nHost: a\r\nContent-Length: 16\r\n\r\n"));
+    for (int i = 0; i < STEPS; i++) {
+        usleep(TIMEOUT_MS * 1000 / 8);
+        client_say(fd, is_chunked ? "1\r\nx\r\n" : "x");
+    }
+    if (is_chunked)
+        client_say(fd, "0\r\n\r\n");
+    client_hear(fd, heard, sizeof heard, "\r\n");
+    close(fd);
+    fixture_close(&fixture);
+    return strncmp(heard, "HTTP/1.1 408 ", 13) == 0;
+}
+
+TEST(a_body_that_trickles_is_answered_408)
+{
+    CHECK(is_too_slow(100, false));
+    CHECK(is_too_slow(100, true));
+}
+
 TEST(an_early_answer_over_a_short_body_keeps_the_connection)
 {
     open_fixture();

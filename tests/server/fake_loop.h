@@ -69,6 +69,14 @@ uint64_t srv_loop_now_ms(const struct srv_loop *loop)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+static inline bool fake_has_work(struct srv_loop *loop)
+{
+    pthread_mutex_lock(&loop->lock);
+    bool has = loop->first != NULL;
+    pthread_mutex_unlock(&loop->lock);
+    return has;
+}
+
 /* Runs one completion, waiting for it up to 20 seconds. */
 static inline void fake_turn(struct srv_loop *loop)
 {

@@ -289,6 +289,27 @@ TEST(a_stalled_body_is_answered_408_and_one_without_buffers_503)
     fixture_close(&fixture);
 }
 
+TEST(a_body_that_trickles_is_answered_408)
+{
+    fixture_init(&fixture);
+    fixture.config.body_timeout_ms = 400;
+    fixture.config.body_rate = 100;
+    fixture.config.n_threads = 1;
+    fixture_open(&fixture);
+    int fd = connect_h2();
+    h2_request(&out, 1, "PUT", "/count", NULL, false);
+    for (int i = 0; i < 16; i++) {
+        data(1, "x", false);
+        CHECK(h2_flush(fd, &out));
+        usleep(50000);
+    }
+    CHECK(h2_wait(fd, 1, &answer));
+    CHECK_EQ_INT(answer.status, 408);
+    check_alive(fd, 3);
+    close(fd);
+    fixture_close(&fixture);
+}
+
 TEST(clients_may_leave_at_any_byte)
 {
     open_fixture();

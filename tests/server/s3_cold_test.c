@@ -249,7 +249,7 @@ static void fake_store_fini(void)
 
 static bool has_settled(struct cold *c)
 {
-    while (c->loop.first != NULL)
+    while (fake_has_work(&c->loop))
         fake_turn(&c->loop);
     return atomic_load(&the_store.handles) == 0;
 }

@@ -48,7 +48,7 @@ static inline void fixture_open(struct fixture *f)
 static inline void fixture_close(struct fixture *f)
 {
     srv_pool_destroy(f->pool);
-    while (f->loop.first != NULL)
+    while (fake_has_work(&f->loop))
         fake_turn(&f->loop);
     srv_s3_destroy(f->s3);
     CHECK_OK(gyre_close(&f->store, 10000));

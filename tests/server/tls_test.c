@@ -196,21 +196,33 @@ TEST(handshakes_that_do_not_come_are_given_up)
     close_fixture();
 }
 
-TEST(a_session_resumes)
+/* Whether a session of one TLS listener is taken up again on the listener `index`. */
+static bool resumes_on(size_t index)
 {
-    open_fixture();
     SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_CLIENT);
     SSL *first = connect_tls(NULL);
     SAY(first, "GET /text HTTP/1.1\r\nHost: a\r\n\r\n");
     CHECK(hear(first, "hello\n"));
     SSL_SESSION *session = SSL_get1_session(first);
-    int fd = client_connect(srv_front_port(fixture.front, 1));
+    int fd = client_connect(srv_front_port(fixture.front, index));
     SSL *second = SSL_new(tls);
     CHECK(SSL_set_fd(second, fd) == 1 && SSL_set_session(second, session) == 1);
     CHECK(SSL_connect(second) == 1);
-    CHECK(SSL_session_reused(second) == 1);
+    bool is_reused = SSL_session_reused(second) == 1;
+    SAY(second, "GET /text HTTP/1.1\r\nHost: a\r\n\r\n");
+    CHECK(hear(second, "hello\n"));
     SSL_SESSION_free(session);
     close_tls(first);
     close_tls(second);
+    return is_reused;
+}
+
+TEST(a_session_resumes_on_its_listener_and_on_no_other)
+{
+    fixture_init(&fixture);
+    fixture.listeners[0].is_tls = true;
+    start_fixture();
+    CHECK(resumes_on(1));
+    CHECK(!resumes_on(0));
     close_fixture();
 }

@@ -15,7 +15,7 @@ MAY_SEE = {
 }
 ANYTHING = ("tests", "bench")
 # These name their neighbours without a folder, because they are installed side by side.
-INSTALLED = {"api/gyre.h": {"gyre_err.h", "gyre_stats.def", "gyre_pool.h", "gyre_upload.h", "gyre_vector.h"}, "engine/base/gyre_err.h": {"gyre_err.def"}}
+INSTALLED = {"api/gyre.h": {"gyre_err.h", "gyre_stats.def", "gyre_async.h", "gyre_miss.h", "gyre_pool.h", "gyre_send.h", "gyre_upload.h", "gyre_vector.h", "gyre_verify.h"}, "engine/base/gyre_err.h": {"gyre_err.def"}}
 # These are built by themselves, as packages of another language, against the installed library.
 PACKAGES = {"api/python"}
 # What the server may include of api/: the installed interface.
