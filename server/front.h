@@ -49,8 +49,6 @@ struct srv_listener_config {
     const char *label; /* for handlers, see srv_exchange_label; NULL: none. May change, too */
 };
 
-enum { SRV_LABEL_MAX = 63 }; /* bytes; what is longer is cut off */
-
 struct srv_front_config {
     const struct srv_listener_config *listeners;
     size_t n_listeners;

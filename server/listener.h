@@ -34,6 +34,8 @@ void srv_listener_ref(struct srv_listener *listener);
 /* Closes what sockets no loop took, with the last reference. */
 void srv_listener_unref(struct srv_listener *listener);
 
+enum { SRV_LABEL_MAX = 63 }; /* bytes of a label; what is longer is cut off */
+
 struct srv_setting_entry {
     struct srv_listener *listener;
     struct ssl_ctx_st *tls; /* NULL: clear text */
