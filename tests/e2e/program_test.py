@@ -55,6 +55,10 @@ def mistakes(tmp):
     one_line(gs.gyre("serve", "--config", tmp / "none.json"), 1, "none.json")
     one_line(gs.gyre("serve", "--listen", "tls:127.0.0.1:0", "--tls-cert", tmp / "no.pem", "--tls-key", tmp / "no.pem",
                      "--data", tmp / "d3", "--size", "64M"), 1, "no.pem")
+    (tmp / "half").mkdir()
+    (tmp / "half/stripe-0000.gyre").touch()
+    for command in ("stat", "check", "verify"):
+        one_line(gs.gyre(command, "--data", tmp / "half"), 1, "stripe-0000.gyre", "volume.gyre is missing")
     one_line(gs.gyre("stat", "--data", tmp / "nothing"), 1, "nothing")
     one_line(gs.gyre("check", "--data", tmp / "nothing"), 1, "nothing")
     one_line(gs.gyre("verify", "--data", tmp / "nothing"), 1, "nothing")
