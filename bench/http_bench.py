@@ -30,7 +30,7 @@ OBJECTS = 64
 # name: (client, method, object bytes, the peer's port, the ratio the project asks for)
 CASES = {
     "get-4k-h1": ("wrk", "GET", 4 * KIB, "push", 1.3),
-    "get-4k-h1-nopush": ("wrk", "GET", 4 * KIB, "plain", None),
+    "get-4k-h1-tcp_nopush": ("wrk", "GET", 4 * KIB, "plain", None),
     "get-4k-h2-tls": ("h2load", "GET", 4 * KIB, "tls", 2.0),
     "get-2m-h1": ("wrk", "GET", 2 * MIB, "plain", 1.1),
     "put-2m-h1": ("wrk", "PUT", 2 * MIB, "plain", 1.1),

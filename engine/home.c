@@ -155,6 +155,24 @@ static gyre_err find_volume(struct eng_home *home)
     return GYRE_OK;
 }
 
+gyre_err eng_home_refuse_none(const struct eng_home *home)
+{
+    for (uint32_t dir = 0; dir < home->n_dirs; dir++) {
+        for (uint32_t stripe = 0; stripe < ENG_MAX_STRIPES; stripe++) {
+            char name[ENG_NAME_MAX];
+            eng_data_name(stripe, name);
+            if (has(home, dir, name))
+                return eng_refuse(home->open, GYRE_DAMAGED,
+                                  "%s/%s: belongs to a store whose " ENG_VOLUME_NAME
+                                  " is missing: put that back, or make a new store with --reset",
+                                  home->open->dirs[dir].path, name);
+        }
+    }
+    return eng_refuse(home->open, GYRE_NO_STORE,
+                      "%s: there is no store here: check the path, or let a new store be made",
+                      home->open->dirs[0].path);
+}
+
 gyre_err eng_home_look(struct eng_home *home)
 {
     uint32_t before = home->main;

@@ -31,6 +31,9 @@ struct eng_home {
 GYRE_MUST_USE gyre_err eng_home_open(struct eng_home *home, const struct eng_open *open);
 /* Looks for the volume file again. BUSY if it is in another directory than before; FOREIGN. */
 GYRE_MUST_USE gyre_err eng_home_look(struct eng_home *home);
+/* Explains that there is no volume file here and none may be made. NO_STORE; DAMAGED: there are
+ * data files whose volume file is missing. */
+GYRE_MUST_USE gyre_err eng_home_refuse_none(const struct eng_home *home);
 void eng_home_close(struct eng_home *home);
 /* Removes the directories that were made here, as far as they are empty; for refusals, before
  * closing. */

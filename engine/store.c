@@ -129,9 +129,7 @@ static gyre_err open_locked(struct eng_store *store, struct eng_home *home)
     TRY(eng_home_look(
         home)); /* another process may have made or removed a store before we had the lock */
     if (!home->has_volume && !open->may_create && !open->reset)
-        return eng_refuse(open, GYRE_NO_STORE,
-                          "%s: there is no store here: check the path, or let a new store be made",
-                          open->dirs[0].path);
+        return eng_home_refuse_none(home);
     TRY(eng_attach_check(store, home));
     eng_lockfile_read(store->lock, &note);
     if (open->reset)
@@ -177,12 +175,7 @@ static gyre_err take_lock(struct eng_store *store, const struct eng_home *home)
 /* The files alone: they are mapped for reading, whoever writes them meanwhile. */
 static gyre_err open_to_look(struct eng_store *store, struct eng_home *home)
 {
-    const struct eng_open *open = home->open;
-
-    if (!home->has_volume)
-        return eng_refuse(open, GYRE_NO_STORE, "%s: there is no store here: check the path",
-                          open->dirs[0].path);
-    return eng_volume_open(store, home);
+    return home->has_volume ? eng_volume_open(store, home) : eng_home_refuse_none(home);
 }
 
 gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_out)
@@ -219,9 +212,7 @@ gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_ou
         return err;
     }
     if (!home.has_volume && !open->may_create && !open->reset) {
-        err = eng_refuse(open, GYRE_NO_STORE,
-                         "%s: there is no store here: check the path, or let a new store be made",
-                         open->dirs[0].path);
+        err = eng_home_refuse_none(&home);
         goto out;
     }
     store->lock = calloc(1, sizeof *store->lock);

@@ -388,6 +388,24 @@ static bool server_init(struct srv_server *server)
     return true;
 }
 
+/* Nobody has been served yet, and a store is whole whenever its process ends. */
+static void leave(int number)
+{
+    (void)number;
+    _exit(0);
+}
+
+/* Until they are handled: a server that starts can be stopped, and a log that is rotated or a
+ * configuration that has changed must not end it. */
+static void begin_signals(void)
+{
+    signal(SIGTERM, leave);
+    signal(SIGINT, leave);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
+}
+
 int srv_command_serve(const struct srv_options *options)
 {
     struct srv_server server = {.started = options,
@@ -396,14 +414,11 @@ int srv_command_serve(const struct srv_options *options)
                                 .takeover_fd = -1,
                                 .successor_fd = -1,
                                 .watch_fd = -1};
+    begin_signals();
     srv_process_init();
     if (!srv_fault_guard())
         srv_log(SRV_LOG_WARN,
                 "a data file that is cut short will end the process: no SIGBUS handler");
-    /* Until they are handled: a log that is rotated must not end a server that starts. */
-    signal(SIGHUP, SIG_IGN);
-    signal(SIGUSR1, SIG_IGN);
-    signal(SIGUSR2, SIG_IGN);
     bool ok = server_init(&server);
     if (!ok) {
         if (server.front != NULL)

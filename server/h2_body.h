@@ -50,6 +50,7 @@ struct srv_h2 {
     struct srv_h2_body *bodies;
     struct srv_h2_body *opening; /* its header block is on the way to libh2o */
     uint32_t max_stream;         /* highest that a client has opened */
+    unsigned n_turn;             /* requests begun in this turn */
     bool has_preface;
     bool is_in_block;   /* CONTINUATION must follow */
     size_t block_bytes; /* of the header block so far */

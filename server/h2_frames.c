@@ -26,6 +26,8 @@ enum {
     HEADERS_MAX = SRV_HEAD1_BYTES_MAX, /* compressed bytes of one header block */
     UPDATES_PER_REQUEST = 4,           /* WINDOW_UPDATE frames a client earns, */
     BYTES_PER_UPDATE = 1024,           /* and for how many bytes that it is sent another one */
+    TURN_MAX = 16,                     /* requests that are begun before others have their turn, */
+    BEHIND_MAX = 128 << 10,            /* as long as no more bytes than these wait meanwhile */
 };
 
 static const struct srv_allowance_rate rates[SRV_H2_N_FLOODS] = {
@@ -254,6 +256,7 @@ static bool take_headers(struct srv_conn *conn, const char *bytes, const h2o_htt
         return take_trailers(conn, open, frame);
     if (frame->stream_id % 2 == 1 && frame->stream_id > h2->max_stream) {
         earn_updates(conn, UPDATES_PER_REQUEST);
+        h2->n_turn++;
         h2->max_stream = frame->stream_id;
         if ((frame->flags & H2O_HTTP2_FRAME_FLAG_END_STREAM) == 0) {
             h2->opening = srv_h2_body_create(conn, frame->stream_id);
@@ -412,14 +415,23 @@ static bool take_one(struct srv_conn *conn)
     return conn->rest_len >= FRAME_HEAD + frame.length && take_frame(conn, &frame);
 }
 
+static bool is_turn_over(const struct srv_conn *conn)
+{
+    return conn->h2->n_turn >= TURN_MAX && conn->rest_len <= BEHIND_MAX;
+}
+
 void srv_h2_filter(struct srv_conn *conn)
 {
-    while (srv_h2_is_open(conn) && conn->rest_len > 0 && !conn->h2->is_failed && take_one(conn))
+    conn->h2->n_turn = 0;
+    while (srv_h2_is_open(conn) && conn->rest_len > 0 && !conn->h2->is_failed &&
+           !is_turn_over(conn) && take_one(conn))
         ;
     if (srv_h2_is_open(conn) && !conn->h2->is_failed)
         flush(conn);
     if (conn->sock == NULL)
         return;
+    if (is_turn_over(conn) && conn->rest_len > 0)
+        srv_conn_queue_after(conn);
     if (conn->h2->is_failed)
         conn->rest_len = 0;
     srv_conn_settle(conn);

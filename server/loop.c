@@ -16,7 +16,6 @@ enum {
     WAIT_MS = 1000,     /* longest sleep of an idle loop */
     WAIT_DRAIN_MS = 50, /* of one that is about to end */
     CUT_ROUNDS = 200,   /* rounds of events that cut connections get to unwind */
-    H2_GOAWAY_WAIT_MS = 1000,
     IDLE_GRACE_MS = 1000,
 };
 
@@ -30,7 +29,8 @@ void srv_loop_env_init_h2o(struct srv_loop_env *env, const struct srv_front_conf
     h2o_socket_buffer_mmap_settings.threshold = SIZE_MAX;
     conf->max_request_entity_size = SRV_FRONT_H2_BUFFERED;
     conf->http2.idle_timeout = config->idle_timeout_ms;
-    conf->http2.graceful_shutdown_timeout = H2_GOAWAY_WAIT_MS;
+    /* How long streams may take to end is the loop's to say. */
+    conf->http2.graceful_shutdown_timeout = 0;
     /* More than the streams a client may open, so that a request never waits inside libh2o while
      * its body arrives. */
     conf->http2.max_concurrent_requests_per_connection = 256;

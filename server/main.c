@@ -1,5 +1,6 @@
 /* The program: finds the command, reads its options, runs it. Exit status: 0, 1 when it failed, 2
  * for a wrong command line. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,11 +63,20 @@ static int refuse(const char *word)
     return EXIT_USAGE;
 }
 
-int main(int argc, char **argv)
+static int refuse_more(const char *word, const char *more)
+{
+    fprintf(stderr, "gyre: \"%s\": gyre %s takes no options and no arguments\n", more, word);
+    return EXIT_USAGE;
+}
+
+static bool is_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static int run_command(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
-    if (!occupy_standard_streams())
-        return 1;
     for (int command = SRV_COMMAND_SERVE; command <= SRV_COMMAND_VERIFY; command++) {
         if (strcmp(word, words[command]) == 0)
             return run((enum srv_command)command, argc - 2, argv + 2);
@@ -75,16 +85,34 @@ int main(int argc, char **argv)
             return 0;
         }
     }
-    if (strcmp(word, "version") == 0 || strcmp(word, "--version") == 0) {
-        printf("gyre %s\n", gyre_version());
-        return 0;
+    bool is_version = strcmp(word, "version") == 0 || strcmp(word, "--version") == 0;
+    bool is_help = strcmp(word, "help") == 0 || is_for_help(word);
+    if (argc <= 1) {
+        srv_help_program(stderr);
+        return EXIT_USAGE;
     }
-    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-        srv_help_program(stdout);
-        return 0;
-    }
-    if (argc > 1)
+    if (!is_version && !is_help)
         return refuse(word);
-    srv_help_program(stderr);
-    return EXIT_USAGE;
+    const char *more = argc > 2 ? argv[2] : "";
+    if (is_help && argc > 2 && strcmp(more, "version") != 0 && strcmp(more, "help") != 0)
+        return refuse(more);
+    if (is_version && argc > 2 && !is_for_help(more))
+        return refuse_more(word, more);
+    if (is_help || argc > 2)
+        srv_help_program(stdout);
+    else
+        printf("gyre %s\n", gyre_version());
+    return 0;
+}
+
+/* What was printed has to have arrived. */
+int main(int argc, char **argv)
+{
+    if (!occupy_standard_streams())
+        return 1;
+    int status = run_command(argc, argv);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "gyre: standard output: %s\n", strerror(errno));
+    return status != 0 ? status : 1;
 }

@@ -148,6 +148,12 @@ TEST(inv_E56_the_death_of_who_fetches_hands_the_fetch_over)
     close_store(store);
 }
 
+static void begun_in_turn(void *data, gyre_err err)
+{
+    CHECK_ERR(err, GYRE_NOT_FOUND);
+    atomic_fetch_add(&((struct board *)data)->ready, 1);
+}
+
 TEST(what_another_process_passes_on_is_fetched_by_each)
 {
     struct board *board = board_make();
@@ -157,7 +163,9 @@ TEST(what_another_process_passes_on_is_fetched_by_each)
     struct gyre_key key = key_of(1);
     for (int i = 0; i < 20; i++)
         CHECK_OK(gyre_miss_get_async(store, &key, 0, 0, LONG_MS, answered, board));
-    usleep(100000);
+    /* Jobs are begun in turn: once this one is done, nearly all of those wait. */
+    CHECK_OK(gyre_exists_async(store, &key, 0, begun_in_turn, board));
+    CHECK_SOON(atomic_load(&board->ready) == 2);
     atomic_store(&board->go, 1);
     CHECK_OK(gyre_drain(store, LONG_MS));
     CHECK_EQ_INT(board->passed + board->hit + board->filled, 20);

@@ -459,10 +459,13 @@ TEST(one_of_many_that_wait_without_a_thread_takes_over)
     CHECK_SOON(answers.filled == 1);
     CHECK_EQ_INT(answers.n, 1);
     gyre_fill_pass(&answers.fill);
-    CHECK_SOON(answers.n == 50 || answers.filled > 1);
-    while (answers.n < 50) { /* one that looked just then fetches too */
-        CHECK_SOON(answers.n == 50 || answers.fill != NULL);
-        gyre_fill_pass(&answers.fill);
+    for (uint32_t ended = 1; answers.n < 50;) { /* one that looked just then fetches too */
+        CHECK_SOON(answers.n == 50 || answers.filled > ended);
+        if (answers.filled == ended)
+            continue;
+        ended++;
+        struct gyre_fill *again = answers.fill;
+        gyre_fill_pass(&again);
     }
     CHECK_EQ_INT(answers.filled + answers.passed, 50);
     close_store(store);

@@ -15,6 +15,7 @@ import threading
 import time
 
 import gyre_server as gs
+import h2_raw as h2
 
 ASAN = True
 
@@ -139,6 +140,61 @@ def admin_answers():
             answer = held.recv(4096)
             gs.check("the request in progress is answered", answer.startswith(b"HTTP/1.1 200") and b"Connection: close" in answer, answer)
     gs.check("the socket goes with the server", not (server.data / "admin.sock").exists())
+
+
+# ---- Stopping ----
+
+def h2_requests_end_first():
+    """A body on its way over HTTP/2, up or down, takes as long as it takes when the server is told to stop or has a successor."""
+    for number in (signal.SIGTERM, signal.SIGUSR2):
+        with gs.Server("--drain-timeout", "60s", size="64M") as server:
+            body = gs.bytes_of(200_000)
+            server.request("PUT", "/bkt")
+            server.request("PUT", "/bkt/down", body)
+            before = json.loads(admin(server, "/status")[1])["numbers"]["requests"]
+            up, down, idle = (h2.Connection(server.port, limit_s=60) for _ in range(3))
+            up.send(h2.request(1, "PUT", "/bkt/up", ("content-length", "60000"), end=False) + h2.frame(h2.DATA, 0, 1, body[:10000]))
+            down.send(h2.request(1, "GET", "/bkt/down"))
+            gs.wait_until(lambda: json.loads(admin(server, "/status")[1])["numbers"]["requests"] >= before + 2)
+            former = server.process.pid
+            server.process.send_signal(number)
+            time.sleep(3)  # longer than libh2o would wait by itself
+            for at in range(10000, 60000, 10000):
+                up.send(h2.frame(h2.DATA, h2.END_STREAM if at == 50000 else 0, 1, body[at:at + 10000]))
+            gs.check_eq(f"{number.name}: the upload is answered", up.answer(1), (200, b"", None))
+            down.send(h2.frame(h2.WINDOW_UPDATE, 0, 0, b"\0\x10\0\0") + h2.frame(h2.WINDOW_UPDATE, 0, 1, b"\0\x10\0\0"))
+            gs.check(f"{number.name}: the download is whole", down.answer(1) == (200, body, None))
+            gs.check_eq(f"{number.name}: the process ends, whoever stays connected", server.process.wait(60), 0)
+            gs.check(f"{number.name}: nothing was cut", "cut short" not in server.log(), server.log())
+            server._ended()
+            if number == signal.SIGUSR2:
+                latter = wait_for_pid(server, former)
+                os.kill(latter, signal.SIGTERM)
+                gs.check("the successor ends", ends(latter), server.log())
+            for connection in (up, down, idle):
+                connection.close()
+
+
+def start_and_signal(server, number):
+    """A process that was sent a signal as soon as its port was there."""
+    command = [gs.GYRE, "serve", "--listen", f"127.0.0.1:{server.port}", "--data", server.data, "--size", "64M"]
+    with open(server.log_path, "ab") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **server.env})
+    gs.wait_until(lambda: process.poll() is not None or socket.socket().connect_ex(("127.0.0.1", server.port)) == 0, step_s=0.001)
+    process.send_signal(number)
+    return process
+
+
+def signals_while_it_starts():
+    """None ends a server that is about to open its store but those that should, and they do in good order."""
+    server = gs.Server(size="64M", start=False)
+    for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
+        server.port = gs.free_port()
+        process = start_and_signal(server, number)
+        if number in (signal.SIGHUP, signal.SIGUSR1):
+            gs.check(f"{number.name} while it starts ends nothing", gs.wait_until(server._answers, 60), server.log())
+            process.terminate()
+        gs.check_eq(f"{number.name} while it starts: it ends well", process.wait(60), 0)
 
 
 # ---- Reloading and rotating ----
@@ -419,7 +475,7 @@ def activation():
 
 
 def main():
-    gs.run(admin_answers, readiness_sees_failing_writes, reloads, succession, failed_succession, activation)
+    gs.run(admin_answers, readiness_sees_failing_writes, h2_requests_end_first, signals_while_it_starts, reloads, succession, failed_succession, activation)
     gs.finish()
 
 

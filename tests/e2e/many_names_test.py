@@ -101,13 +101,18 @@ def ask(server, connection, names, rng):
     return None
 
 
-def churn(server, stop):
+def churn(server, names, stop):
+    """Names beside those that stay, so that no common prefix is theirs alone."""
     connection, i = server.connection(), 0
     while not stop.is_set():
         i += 1
-        target = f"/many/{i % 256:02x}/{i % 1024:04d}/churn-{i % 5000}"
-        server.request("PUT" if i // 5000 % 2 == 0 or i % 3 else "DELETE", target, b"" if i // 5000 % 2 == 0 or i % 3 else None,
-                       connection=connection)
+        target = f"/many/{names[i % 5000 * 7919 % len(names)].rpartition('/')[0]}/churn-{i % 5000}"
+        if i // 5000 % 2 and i % 3 == 0:
+            server.request("DELETE", target, connection=connection)
+        else:
+            server.request("PUT", target, b"", connection=connection)
+        if i % 4 == 0:  # one that is there for a moment
+            server.request("DELETE", target, connection=connection)
 
 
 def any_page(server, names):
@@ -116,7 +121,7 @@ def any_page(server, names):
         answers = [ask(server, connection, names, rng) for _ in range(QUESTIONS // 3)]
         return [answer for answer in answers if answer]
     stop = threading.Event()
-    changing = threading.Thread(target=churn, args=(server, stop))
+    changing = threading.Thread(target=churn, args=(server, names, stop))
     changing.start()
     wrong = gs.in_parallel(work, range(3), threads=3)
     stop.set()

@@ -22,18 +22,26 @@ def one_line(result, status, *words):
 
 
 def help_and_version():
-    for arguments in (["--help"], ["serve", "--help"], ["stat", "--help"], ["check", "--help"], ["verify", "--help"]):
+    for arguments in (["--help"], ["help"], ["help", "version"], ["version", "--help"], ["serve", "--help"], ["stat", "--help"], ["check", "--help"],
+                      ["verify", "--help"]):
         result = gs.gyre(*arguments)
         gs.check(f"gyre {' '.join(arguments)}", result.returncode == 0 and "Usage" in result.stdout and not result.stderr, result)
     text = gs.gyre("serve", "--help").stdout
     for flag in ("--config", "--listen", "--data", "--size", "--tls-cert", "--tls-key", "--tls-self-signed", "--threads", "--log-level"):
         gs.check(f"--help names {flag}", flag in text)
     version = gs.gyre("version")
+    for arguments in (["version"], ["help"], ["serve", "--help"]):
+        with open("/dev/full", "w") as full:
+            lost = subprocess.run([gs.GYRE, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        gs.check(f"gyre {' '.join(arguments)}: what cannot be printed is a failure", lost.returncode == 1 and "standard output" in lost.stderr, lost)
     gs.check("gyre version", version.returncode == 0 and re.match(r"gyre \d+\.\d+\.\d+", version.stdout), version)
 
 
 def mistakes(tmp):
     one_line(gs.gyre("serv"), 2, "serv", "serve")
+    one_line(gs.gyre("version", "--frob"), 2, "--frob", "version")
+    one_line(gs.gyre("version", "more"), 2, "more")
+    one_line(gs.gyre("help", "serv"), 2, "serv", "serve")
     one_line(gs.gyre("serve", "--lisen", "127.0.0.1:0"), 2, "--lisen", "--listen")
     one_line(gs.gyre("serve", "--size", "tiny"), 2, "--size", "tiny")
     one_line(gs.gyre("serve", "--size", "1M", "--data", tmp / "d1"), 2, "64")
@@ -47,6 +55,10 @@ def mistakes(tmp):
     one_line(gs.gyre("serve", "--config", tmp / "none.json"), 1, "none.json")
     one_line(gs.gyre("serve", "--listen", "tls:127.0.0.1:0", "--tls-cert", tmp / "no.pem", "--tls-key", tmp / "no.pem",
                      "--data", tmp / "d3", "--size", "64M"), 1, "no.pem")
+    (tmp / "half").mkdir()
+    (tmp / "half/stripe-0000.gyre").touch()
+    for command in ("stat", "check", "verify"):
+        one_line(gs.gyre(command, "--data", tmp / "half"), 1, "stripe-0000.gyre", "volume.gyre is missing")
     one_line(gs.gyre("stat", "--data", tmp / "nothing"), 1, "nothing")
     one_line(gs.gyre("check", "--data", tmp / "nothing"), 1, "nothing")
     one_line(gs.gyre("verify", "--data", tmp / "nothing"), 1, "nothing")
