@@ -7,6 +7,11 @@
 
 #include "server/check.h"
 #include "server/h2_gate.h"
+#include "server/hpack_count.h"
+
+/* Fields of a head beyond which a client is not answered any more: libh2o makes something of each
+ * before any of them can be refused. What is over the limit of a head by less is answered 431. */
+enum { FIELDS_MAX = 512 };
 
 /* How many lengths a request's head announces. libh2o keeps the last and does not tell that there
  * were others, so two of its functions have ours of the same names in front: the one that reads a
@@ -43,6 +48,8 @@ int h2o_hpack_parse_headers(h2o_req_t *req, h2o_hpack_header_table_t *table, con
 {
     pthread_once(&once, look_up);
     n_lengths = 0;
+    if (srv_hpack_count(src, len) > FIELDS_MAX)
+        return H2O_HTTP2_ERROR_ENHANCE_YOUR_CALM;
     return own_parse_headers(req, table, src, len, pseudo_fields, content_length, digests, why);
 }
 

@@ -194,6 +194,14 @@ def bomb(server):
     gs.check("a block that decodes to much is refused", status == 431 or error is not None, f"{status} {error}")
     gs.check("and costs little memory", server.memory() - before < 32 << 20, server.memory() - before)
     connection.close()
+    # The answers, for which there is no window, would keep what was decoded.
+    connection = h2.Connection(server.port, settings=[(4, 0)])
+    for i in range(50):
+        send_block(connection, 2 * i + 1, fields() + (entry if i == 0 else b"") + b"\xbe" * 12000)
+    gs.check_eq("thousands of fields cost the connection", connection.goaway(), CALM)
+    gs.check("and little memory", server.memory() - before < 8 << 20, server.memory() - before)
+    gs.check("others are served", alive(server))
+    connection.close()
 
 
 def main():
