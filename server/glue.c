@@ -150,6 +150,25 @@ static bool is_of_connection(struct srv_str name)
            h2o_memis(name.base, name.len, H2O_STRLIT("proxy-connection"));
 }
 
+static bool is_token(struct srv_str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (!srv_is_token((unsigned char)text.base[i]))
+            return false;
+    return text.len > 0;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* RFC 9113, 8.2.1: a value neither begins nor ends with white space. */
+static bool is_padded(struct srv_str value)
+{
+    return value.len > 0 && (is_blank(value.base[0]) || is_blank(value.base[value.len - 1]));
+}
+
 /* The status that an HTTP/2 head is answered with before any handler sees it; 0 if it is fine. What
  * libh2o checks itself (order and case of names, connection fields, control characters in values)
  * is not repeated. */
@@ -165,13 +184,15 @@ static int check_h2(const struct srv_request *request)
         !srv_target_valid(request->path) ||
         (request->query.len > 0 && !srv_target_valid(request->query)))
         return 400;
+    if (!is_token(request->method_name))
+        return 400;
     if (request->authority.len > 0 && !srv_authority_valid(request->authority))
         return 400;
     size_t bytes = request->path.len + request->query.len + request->authority.len;
     for (size_t i = 0; i < request->n_fields; i++) {
         const struct srv_field *field = &request->fields[i];
         bytes += field->name.len + field->value.len;
-        if (field->name.len == 0 || is_of_connection(field->name))
+        if (field->name.len == 0 || is_of_connection(field->name) || is_padded(field->value))
             return 400;
     }
     if (bytes > SRV_HEAD1_BYTES_MAX)

@@ -65,6 +65,10 @@ HEADS = [
     ("an authority with a space", fields(authority="a b"), 400),
     ("CONNECT", raw((":method", "CONNECT"), (":authority", "a:1")), "no"),
     ("90 KiB of fields", fields(*[(f"x-{i}", "a" * 3000) for i in range(30)]), "no"),
+    ("a value that begins with a space", fields(("x-a", " b")), 400),
+    ("a value that ends with a tab", fields(("x-a", "b\t")), 400),
+    ("a method with a space", raw((":method", "GE T"), *OWN[1:]), 400),
+    ("a method of nothing", raw((":method", ""), *OWN[1:]), 400),
     ("101 fields", fields(*[(f"x-{i}", "1") for i in range(101)]), 431),
     ("20 KiB of path", fields(path="/strict/" + "a" * 20000), 414),
 ]
