@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -388,11 +389,16 @@ static bool server_init(struct srv_server *server)
     return true;
 }
 
-/* Nobody has been served yet, and a store is whole whenever its process ends. */
+/* Set before the first request; the handlers of the start are back when the last has ended. */
+static _Atomic bool has_served;
+
+/* Nobody has been served yet, and a store is whole whenever its process ends. Afterwards the end is
+ * under way, and is not to be cut short by being asked for again. */
 static void leave(int number)
 {
     (void)number;
-    _exit(0);
+    if (!atomic_load_explicit(&has_served, memory_order_relaxed))
+        _exit(0);
 }
 
 /* Until they are handled: a server that starts can be stopped, and a log that is rotated or a
@@ -436,6 +442,7 @@ int srv_command_serve(const struct srv_options *options)
                                           .on_readable = on_readable,
                                           .on_open = on_open,
                                           .on_drain = on_drain};
+    atomic_store_explicit(&has_served, true, memory_order_relaxed);
     if (!srv_front_run(server.front, &hooks))
         srv_log(SRV_LOG_WARN, "requests were cut short; see --drain-timeout");
     bool is_succeeded = server.is_succeeded;

@@ -197,6 +197,20 @@ def signals_while_it_starts():
         gs.check_eq(f"{number.name} while it starts: it ends well", process.wait(60), 0)
 
 
+def asked_again_while_it_ends():
+    """Being told to stop over and over cuts nothing short: what was stored is on disk, and the admin socket goes."""
+    with gs.Server(size="64M") as server:
+        server.request("PUT", "/bkt")
+        server.request("PUT", "/bkt/k", b"x" * 1000)
+        while server.process.poll() is None:
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.0002)
+        gs.check_eq("it ends well", server.process.wait(60), 0)
+        gs.check("in good order", "all data is on disk" in server.log(), server.log())
+        gs.check("the socket goes", not (server.data / "admin.sock").exists())
+        server._ended()
+
+
 # ---- Reloading and rotating ----
 
 def make_certificate(path, name):
@@ -475,7 +489,7 @@ def activation():
 
 
 def main():
-    gs.run(admin_answers, readiness_sees_failing_writes, h2_requests_end_first, signals_while_it_starts, reloads, succession, failed_succession, activation)
+    gs.run(admin_answers, readiness_sees_failing_writes, h2_requests_end_first, signals_while_it_starts, asked_again_while_it_ends, reloads, succession, failed_succession, activation)
     gs.finish()
 
 
