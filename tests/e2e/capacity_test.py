@@ -60,7 +60,7 @@ def three_times_over(sizes, store_mib):
         if not SANITIZED:  # else what is freed is kept for a while
             names, most = names_bytes(server.data), 24 * MIB + 512 * store_mib * MIB // min(sizes)
             gs.check(f"sizes {sizes}: the index of names stays small, whatever was ever stored", names <= most, f"{names / MIB:.1f} of {most / MIB:.1f}")
-        gs.check(f"sizes {sizes}: RssAnon is flat", marks[-1] - marks[1] < 8 * MIB, str([mark >> 20 for mark in marks]))
+            gs.check(f"sizes {sizes}: RssAnon is flat", marks[-1] - marks[1] < 8 * MIB, str([mark >> 20 for mark in marks]))
         newest, wrong, missing, seen = keys[-1:0:-1], 0, 0, 0
         for key, size in newest:
             seen += size
