@@ -26,7 +26,7 @@ static gyre_err try_open(const struct gyre_options *options, char message[512])
 static pid_t in_child(void (*run)(struct gyre_store *store), struct gyre_store *store)
 {
     fflush(stdout);
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         run(store);
         fflush(stderr);

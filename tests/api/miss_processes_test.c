@@ -24,7 +24,7 @@ static struct board *board_make(void)
 static pid_t start(void (*run)(struct board *board), struct board *board)
 {
     fflush(stdout);
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         run(board);
         fflush(stderr);

@@ -256,7 +256,7 @@ static void in_another_process(const struct gyre_options *options,
                                void (*run)(struct gyre_store *store))
 {
     int status;
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         struct gyre_store *store = open_with(options);
         run(store);

@@ -218,7 +218,7 @@ TEST(inv_E54_a_childs_table_is_empty)
     int status;
     put_pattern(store, 1, 1, 100);
     CHECK_OK(gyre_release_deferred(get(store, 1), &token));
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         CHECK_EQ_U64(gyre_deferred(), 0);
         CHECK_ERR(gyre_release_token(token), GYRE_NOT_FOUND);

@@ -99,7 +99,7 @@ TEST(objects_stored_since_a_mark_are_visited_and_no_others)
 /* One run of a process that is killed: `work` is done in it. */
 static void run_and_die(void (*work)(struct gyre_store *store))
 {
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     CHECK(pid >= 0);
     if (pid == 0) {
         work(open_store());

@@ -61,7 +61,7 @@ static bool dies(const struct gyre_options *options, const struct gyre_upload_id
                  gyre_err (*run)(struct gyre_store *store, const struct gyre_upload_id *id))
 {
     int status;
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         struct gyre_store *store = open_with(options);
         const struct eng_step_hook hook = {count_down, &k};

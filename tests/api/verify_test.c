@@ -249,7 +249,7 @@ TEST(a_user_who_may_only_read_can_look)
         if (strcmp(path, test_tmpdir()) == 0)
             break;
     }
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         CHECK(setgid(65534) == 0 && setuid(65534) == 0);
         struct gyre_options options = options_for("store", 0);

@@ -27,7 +27,7 @@ TEST(the_message_names_file_line_and_condition)
     char text[200] = {0};
     char want[200];
     CHECK(pipe(ends) == 0);
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     CHECK(pid >= 0);
     if (pid == 0) {
         dup2(ends[1], STDERR_FILENO);

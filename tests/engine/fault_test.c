@@ -107,7 +107,7 @@ TEST(faults_of_others_end_the_process_as_before)
     eng_fault_watch(base, PAGES * PAGE, fd, SKIP * PAGE);
     CHECK(ftruncate(fd, 0) == 0);
     CHECK_EQ_INT(sum(base, 1), 0);
-    pid_t child = fork();
+    pid_t child = test_fork();
     if (child == 0) {
         close(STDERR_FILENO);
         _exit((int)sum(other, 1));

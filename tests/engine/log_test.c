@@ -140,7 +140,7 @@ TEST(a_lock_whose_holder_died_is_taken_over)
     eng_alloc_lock(bare.stripe);
     CHECK_OK(eng_directory_insert_locked(bare.stripe, &place, entry, &record, &displaced));
     eng_alloc_unlock(bare.stripe);
-    pid_t child = fork();
+    pid_t child = test_fork();
     CHECK(child >= 0);
     if (child == 0) { /* dies inside its bucket */
         eng_clean_lock(bare.stripe);

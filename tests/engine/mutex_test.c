@@ -30,7 +30,7 @@ static struct shared *new_shared(void)
 static int elsewhere(void (*act)(struct shared *shared), struct shared *shared)
 {
     int status;
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     CHECK(pid >= 0);
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
@@ -87,7 +87,7 @@ TEST(processes_count_together)
     struct shared *shared = new_shared();
     pid_t pids[4];
     for (int i = 0; i < 4; i++) {
-        pids[i] = fork();
+        pids[i] = test_fork();
         CHECK(pids[i] >= 0);
         if (pids[i] == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -125,7 +125,7 @@ TEST(dying_during_the_repair_is_reported_again)
 {
     struct shared *shared = new_shared();
     CHECK(WIFSIGNALED(elsewhere(die_holding, shared)));
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     CHECK(pid >= 0);
     if (pid == 0) {
         if (eng_mutex_lock(&shared->mutex) == ENG_MUTEX_OWNER_DEAD)

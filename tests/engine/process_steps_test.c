@@ -119,7 +119,7 @@ static void run_script(struct eng_store *store, uint32_t round)
 static bool dies_in_script(struct opening *o, const struct script *script)
 {
     int status;
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         struct death death = {script->step};
         const struct eng_step_hook hook = {count_down, &death};

@@ -34,7 +34,7 @@ static inline void wait_for(_Atomic uint32_t *at, uint32_t value)
 static inline pid_t start(void (*run)(struct opening *o, struct board *board), struct opening *o,
                           struct board *board)
 {
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         run(o, board);
         fflush(stderr);

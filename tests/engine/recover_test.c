@@ -13,7 +13,7 @@
 static void run_in_child(void (*run)(struct opening *o, uint32_t n), struct opening *o, uint32_t n)
 {
     int status;
-    pid_t pid = fork();
+    pid_t pid = test_fork();
 
     if (pid == 0) {
         run(o, n);

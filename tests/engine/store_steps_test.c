@@ -27,7 +27,7 @@ static gyre_err count_down(void *data, const char *name, bool can_fail)
 static bool dies(const char *prefix, unsigned k, void (*run)(struct opening *o), struct opening *o)
 {
     int status;
-    pid_t pid = fork();
+    pid_t pid = test_fork();
 
     if (pid == 0) {
         struct death death = {prefix, k};

@@ -110,7 +110,7 @@ TEST(every_stripe_gets_keys_by_its_size)
 static void open_elsewhere(struct opening *o, const char *refusal)
 {
     int status;
-    pid_t pid = fork();
+    pid_t pid = test_fork();
 
     if (pid == 0) {
         if (refusal != NULL)
@@ -177,7 +177,7 @@ TEST(an_opening_that_lasts_is_waited_for_within_a_bound)
     opening_init(&o, test_path("data"));
     make_and_close(&o);
     CHECK(pipe(go) == 0);
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         int fd = open(in_dir(test_path("data"), "lock.gyre"), O_RDWR);
         CHECK_OK(eng_filelock_try(fd, 0, ENG_FILELOCK_EXCLUSIVE));
@@ -427,7 +427,7 @@ TEST(the_runtime_segment_of_a_dead_process_is_removed)
     struct eng_lock_note note;
 
     opening_init(&o, test_path("data"));
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         open_ok(&o);
         _exit(0); /* without closing */

@@ -65,7 +65,7 @@ TEST(a_directory_without_write_permission_is_refused)
     opening_init(&o, test_path("data"));
     make_and_close(&o);
     CHECK(chmod(test_tmpdir(), 0755) == 0 && chmod(o.dirs[0].path, 0755) == 0);
-    pid_t pid = fork();
+    pid_t pid = test_fork();
     if (pid == 0) {
         CHECK(setgid(65534) == 0 && setuid(65534) == 0);
         open_refused(&o, GYRE_ACCESS, "may not write in this directory");
@@ -73,7 +73,7 @@ TEST(a_directory_without_write_permission_is_refused)
     }
     CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     CHECK(chmod(o.dirs[0].path, 0777) == 0);
-    pid = fork();
+    pid = test_fork();
     if (pid == 0) {
         CHECK(setgid(65534) == 0 && setuid(65534) == 0);
         open_refused(&o, GYRE_ACCESS, "lock.gyre: cannot open the file: Permission denied");

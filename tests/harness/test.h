@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 
 /* Defines and registers a test. */
 #define TEST(name)                                                      \
@@ -91,6 +92,10 @@ bool test_full(void);
 #define TEST_TSAN 0
 #endif
 #define TEST_SANITIZED (TEST_ASAN || TEST_TSAN)
+
+/* fork() beside threads: ASan's allocator cannot be forked while another thread, such as a store's
+ * own, is inside it, so with ASan this waits until all others sleep. Never negative. */
+pid_t test_fork(void);
 
 /* An empty directory of this test's own, below $TMPDIR or /tmp; removed with all in it when the
  * test ends. */
