@@ -109,6 +109,18 @@ enum gyre_open_mode {
                             whoever uses the store meanwhile; all else answers GYRE_ACCESS */
 };
 
+/* What leaves when room is needed. All processes of a store share it; the last that said something
+ * counts. */
+enum gyre_retention {
+    GYRE_RETENTION_KEPT = 0,  /* as the other processes have it; AUTO if this is the first */
+    GYRE_RETENTION_AUTO,      /* what is asked for stays: FREQUENCY or RECENCY, as a running
+                                 comparison finds better */
+    GYRE_RETENTION_FIFO,      /* the oldest leaves, asked for or not */
+    GYRE_RETENTION_FREQUENCY, /* new objects have to be asked for again to stay for long: keeps
+                                 scans from displacing the rest */
+    GYRE_RETENTION_RECENCY,   /* new objects stay as long as old ones */
+};
+
 /* Fill with gyre_options_init, then change what you need. Geometry options matter only when a store
  * is created. */
 struct gyre_options {
@@ -126,6 +138,7 @@ struct gyre_options {
                                most 64 */
     bool replace_lost; /* a missing data file is made anew and its objects become misses; default
                           false: GYRE_DAMAGED */
+    enum gyre_retention retention; /* default KEPT */
     /* Called during long openings (creating, recovering) from the opening thread; NULL for none. */
     void (*progress)(void *data, const char *what, uint64_t done, uint64_t total);
     void *progress_data;

@@ -40,6 +40,8 @@ static const char *option_fault(const struct gyre_options *options)
                "GYRE_OPEN_READONLY";
     if (options->n_pools > GYRE_POOLS_MAX || (options->pools == NULL && options->n_pools > 0))
         return "more than 13 pools were asked for, or none where some were announced";
+    if (options->retention > GYRE_RETENTION_RECENCY)
+        return "the retention is none of enum gyre_retention";
     if (options->async_threads > API_POOL_THREADS)
         return "more than 64 async threads were asked for";
     return NULL;
@@ -74,6 +76,7 @@ static gyre_err open_engine(const struct gyre_options *options, const struct eng
         .stripes = options->stripes,
         .average_object_bytes = options->average_object_bytes,
         .sync_interval_ms = options->sync_interval_ms,
+        .retention = (enum eng_retention)options->retention,
         .pools = pools,
         .n_pools = (uint32_t)options->n_pools,
         .progress = options->progress,

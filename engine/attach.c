@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/admit.h"
 #include "engine/ban.h"
 #include "engine/base/check.h"
 #include "engine/base/step.h"
@@ -92,6 +93,9 @@ static void find_in_runtime(struct eng_store *store)
         stripe->rt = (struct eng_stripe_rt *)(void *)(base + store->rt.head->stripe_off[i]);
         stripe->slots = (struct eng_slot *)(void *)(base + store->rt.head->slot_off[i]);
         stripe->granules = (_Atomic uint32_t *)(void *)(base + store->rt.head->granule_off[i]);
+        stripe->parents = (_Atomic uint64_t *)(void *)(base + store->rt.head->parent_off[i]);
+        stripe->ghost = (uint16_t *)(void *)(base + store->rt.head->ghost_off[i]);
+        stripe->n_ghost = eng_ghost_places((uint64_t)stripe->n_buckets * ENG_BUCKET_ENTRIES);
     }
 }
 
@@ -240,6 +244,7 @@ static gyre_err open_anew(struct eng_store *store, const struct eng_home *home,
     remove_stale_runtime(note);
     bool same_boot = is_same_boot(store, note);
     TRY(make_runtime(store, home));
+    eng_retention_set(store, open->retention);
     err = eng_bans_load(store);
     if (err != GYRE_OK)
         return eng_refuse_io(open, err, errno, store->volume_path, "cannot read the ban table");
@@ -286,6 +291,7 @@ static gyre_err open_attached(struct eng_store *store, const struct eng_open *op
         eng_directory_distrust(&store->stripes[i]);
     if (!in_use)
         recount_tenants(store);
+    eng_retention_set(store, open->retention);
     if (atomic_load_explicit(&store->rt.head->state, memory_order_acquire) == ENG_RT_CLEAN) {
         TRY(mark_open(store, open));
         atomic_store_explicit(&store->rt.head->state, ENG_RT_OPEN, memory_order_release);

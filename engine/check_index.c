@@ -9,50 +9,51 @@
 
 /* ---- Rings ---- */
 
-static uint32_t segments_of_pool(const struct eng_stripe *stripe, uint32_t pool)
+static bool is_of(const struct eng_segment_row *row, uint8_t ring)
+{
+    return row->state == ENG_SEGMENT_RING && row->pool == eng_ring_pool(ring) &&
+           row->kind == eng_ring_kind_of(ring);
+}
+
+static uint32_t segments_of_ring(const struct eng_stripe *stripe, uint8_t ring)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < stripe->n_segments; i++) {
-        const struct eng_segment_row *row = &stripe->rt->segments[i];
-        n += row->state == ENG_SEGMENT_RING && row->pool == pool;
-    }
+    for (uint32_t i = 0; i < stripe->n_segments; i++)
+        n += is_of(&stripe->rt->segments[i], ring);
     return n;
 }
 
 /* Succession leads through all of the ring's segments and back. */
-static void check_ring(struct eng_checking *c, const struct eng_stripe *stripe, uint8_t pool)
+static void check_ring(struct eng_checking *c, const struct eng_stripe *stripe, uint8_t ring_id)
 {
-    const struct eng_ring *ring = &stripe->rt->rings[pool];
+    const struct eng_ring *ring = &stripe->rt->rings[ring_id];
     const struct eng_segment_row *rows = stripe->rt->segments;
-    uint32_t n = segments_of_pool(stripe, pool);
+    uint32_t n = segments_of_ring(stripe, ring_id);
     uint32_t at = ring->tail_segment;
 
     if (n != ring->n_segments)
-        eng_check_violated(c, stripe, "E48", "pool %u has %" PRIu32 " segments and counts %" PRIu32,
-                           pool, n, ring->n_segments);
+        eng_check_violated(c, stripe, "E48", "ring %u has %" PRIu32 " segments and counts %" PRIu32,
+                           ring_id, n, ring->n_segments);
     if (n == 0 || n != ring->n_segments)
         return;
     for (uint32_t i = 0; i < n; i++) {
-        if (at >= stripe->n_segments || rows[at].state != ENG_SEGMENT_RING ||
-            rows[at].pool != pool) {
-            eng_check_violated(c, stripe, "E48", "the ring of pool %u leads to segment %" PRIu32,
-                               pool, at);
+        if (at >= stripe->n_segments || !is_of(&rows[at], ring_id)) {
+            eng_check_violated(c, stripe, "E48", "ring %u leads to segment %" PRIu32, ring_id, at);
             return;
         }
         at = rows[at].successor;
         if ((at == ring->tail_segment) != (i == n - 1)) {
             eng_check_violated(c, stripe, "E48",
-                               "the ring of pool %u closes after %" PRIu32 " of %" PRIu32
-                               " segments",
-                               pool, i + 1, n);
+                               "ring %u closes after %" PRIu32 " of %" PRIu32 " segments", ring_id,
+                               i + 1, n);
             return;
         }
     }
     uint64_t start = ring->hand_segment * stripe->segment_units;
-    if (ring->hand_segment >= stripe->n_segments || rows[ring->hand_segment].pool != pool ||
+    if (ring->hand_segment >= stripe->n_segments || !is_of(&rows[ring->hand_segment], ring_id) ||
         ring->hand < start || ring->hand > start + stripe->segment_units)
-        eng_check_violated(c, stripe, "E48", "the hand of pool %u is at %" PRIu64, pool,
+        eng_check_violated(c, stripe, "E48", "the hand of ring %u is at %" PRIu64, ring_id,
                            ring->hand);
 }
 
@@ -87,9 +88,9 @@ static size_t collect_extents(const struct eng_stripe *stripe, struct extent *ou
     const struct eng_stripe_rt *rt = stripe->rt;
     size_t n = 0;
 
-    for (uint32_t pool = 0; pool < ENG_MAX_POOLS; pool++)
-        for (uint32_t i = 0; i < rt->rings[pool].n_runs; i++) {
-            const struct eng_run *run = eng_run_get(&rt->rings[pool], i);
+    for (uint32_t ring = 0; ring < ENG_RINGS; ring++)
+        for (uint32_t i = 0; i < rt->rings[ring].n_runs; i++) {
+            const struct eng_run *run = eng_run_get(&rt->rings[ring], i);
             out[n++] = (struct extent){run->start, run->end, true};
         }
     for (uint32_t i = 0; i < ENG_RESERVATIONS; i++)
@@ -115,8 +116,7 @@ static bool document_starts_in(const struct eng_stripe *stripe, const struct ext
 
 static gyre_err check_extents(struct eng_checking *c, const struct eng_stripe *stripe)
 {
-    struct extent *extents =
-        malloc((ENG_MAX_POOLS * ENG_RUNS + ENG_RESERVATIONS) * sizeof *extents);
+    struct extent *extents = malloc((ENG_RINGS * ENG_RUNS + ENG_RESERVATIONS) * sizeof *extents);
 
     uint64_t reserved = 0;
 
@@ -224,8 +224,8 @@ gyre_err eng_check_index(struct eng_checking *c, struct eng_stripe *stripe)
 {
     gyre_err err;
 
-    for (uint8_t pool = 0; pool < ENG_MAX_POOLS; pool++)
-        check_ring(c, stripe, pool);
+    for (uint8_t ring = 0; ring < ENG_RINGS; ring++)
+        check_ring(c, stripe, ring);
     check_free_segments(c, stripe);
     err = check_slots(c, stripe);
     return err == GYRE_OK ? check_extents(c, stripe) : err;

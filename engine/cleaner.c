@@ -1,62 +1,40 @@
 #include "engine/cleaner.h"
 
+#include "engine/admit.h"
 #include "engine/base/broken.h"
 #include "engine/base/check.h"
 #include "engine/base/step.h"
 #include "engine/base/sys.h"
-#include "engine/directory.h"
-#include "engine/expiry.h"
+#include "engine/hand.h"
 #include "engine/locks.h"
-#include "engine/log.h"
-#include "engine/pages.h"
 #include "engine/pin.h"
-#include "engine/pool.h"
 #include "engine/runs.h"
-#include "engine/slot.h"
 
 /* Why bytes that a reader holds are never handed out: a step
  *   1. marks, under the alloc lock, the pages of all reservations, and of pins as they are seen
  * then;
- *   2. removes from the directory, still under the lock, documents on unmarked pages;
- *   3. passes fence B and marks the pages of all pins again (pin.h);
- *   4. queues, under the lock, the pages nobody marked.
- * A reader whose pin is not seen in 3 finds its entry gone. A writer can get none of these pages
- * before 4, so what was true of reservations in 1 is enough: a document published in between lies
- * on pages marked there. */
-
-#define BATCH_UNITS ((UINT64_C(4) << 20) / ENG_UNIT)
-#define GRANULE_UNITS (ENG_GRANULE / ENG_UNIT)
-
-enum { BATCH_DOCUMENTS = 128, GRANULE_DOCUMENTS = GRANULE_UNITS };
-
-/* One step in progress. */
-struct batch {
-    struct eng_stripe *stripe;
-    struct eng_ring *ring;
-    uint64_t start, segment_end; /* units */
-    uint64_t covered;            /* documents looked at end here or before */
-    uint64_t end;                /* once known: no document lies across it */
-    uint32_t documents;
-    uint64_t evicted, evicted_units, hops, expired;
-    uint32_t now; /* Unix seconds */
-    uint64_t
-        settled_pages; /* busy, and waiting will not change it: slabs, documents that never leave */
-    struct eng_pages pages;
-};
+ *   2. decides, still under the lock, about the documents: marks the pages of those that stay, and
+ * removes those that go from the directory, PARTs a little later and after their HEADs;
+ *   3. gives those that are copied their new places, without the lock but for each entry;
+ *   4. passes fence B and marks the pages of all pins again (pin.h);
+ *   5. queues, under the lock, the pages nobody marked.
+ * A reader whose pin is not seen in 4 finds its entry gone, or leading elsewhere. A writer can get
+ * none of these pages before 5, so what was true of reservations in 1 is enough: a document
+ * published in between lies on pages marked there. */
 
 static void mark_extent(void *data, uint64_t start, uint64_t end)
 {
-    struct batch *batch = data;
+    struct eng_batch *batch = data;
     (void)eng_pages_mark(&batch->pages, start, end);
 }
 
-static void mark_pins(struct batch *batch)
+static void mark_pins(struct eng_batch *batch)
 {
     eng_pin_each(batch->stripe->store, batch->stripe, batch->start, batch->segment_end, mark_extent,
                  batch);
 }
 
-static void mark_reservations_locked(struct batch *batch)
+static void mark_reservations_locked(struct eng_batch *batch)
 {
     const struct eng_stripe_rt *rt = batch->stripe->rt;
     for (uint32_t i = 0; i < rt->reservations_high; i++) {
@@ -66,41 +44,29 @@ static void mark_reservations_locked(struct batch *batch)
     }
 }
 
-/* A document whose first page stays anyway gains nothing by leaving: pages are what is reused. */
-static bool stays(struct batch *batch, uint32_t slot, uint64_t entry)
-{
-    const struct eng_stripe *stripe = batch->stripe;
-    uint64_t page = (eng_entry_offset(entry) - batch->start) / ENG_PAGE_UNITS;
-    if (eng_pages_busy(&batch->pages, page))
-        return true;
-    if (!eng_pool_never_evicts(stripe->store, eng_slot_pool(&stripe->slots[slot])) &&
-        !eng_entry_keep(entry))
-        return false;
-    bool spent = eng_spent_locked(stripe, slot, entry, batch->now);
-    batch->expired += spent;
-    return !spent;
-}
+/* ---- Meeting documents ---- */
 
-static void decide_locked(struct batch *batch, uint32_t slot)
+/* Where estimated lengths chain slab to slab there can be more than a batch has places for: the
+ * rest stays for this lap. */
+static void meet(struct eng_batch *batch, uint64_t offset, uint32_t slot)
 {
-    struct eng_stripe *stripe = batch->stripe;
-    const struct eng_slot *record = &stripe->slots[slot];
-    uint64_t entry = eng_directory_entry(stripe, slot);
-    uint64_t end = eng_entry_offset(entry) + record->units;
-    batch->documents++;
+    uint32_t units = batch->stripe->slots[slot].units;
+    uint64_t end = offset + units;
     if (end > batch->segment_end)
         end = batch->segment_end;
     if (end > batch->covered)
         batch->covered = end;
-    if (stays(batch, slot, entry)) {
-        batch->settled_pages += eng_pages_mark(&batch->pages, eng_entry_offset(entry), end);
+    if (batch->n == ENG_BATCH_DOCUMENTS) {
+        (void)eng_pages_mark(&batch->pages, offset, end);
         batch->hops++;
         return;
     }
-    batch->evicted++;
-    batch->evicted_units += record->units;
-    GYRE_CHECK(eng_directory_remove_locked(stripe, slot, entry));
-    GYRE_STEP("cleaner.decide.evicted");
+    batch->met[batch->n++] = (struct eng_met){
+        .offset = offset,
+        .entry = eng_directory_entry(batch->stripe, slot),
+        .units = units,
+        .slot = slot,
+    };
 }
 
 /* A document found in a granule. */
@@ -111,12 +77,12 @@ struct found {
 
 /* The documents that start in a granule at or behind the batch's start, by offset. Several entries
  * of one offset cannot be, but are no danger: what does not fit stays for the next lap. */
-static uint32_t list_granule_locked(const struct batch *batch, uint64_t granule,
-                                    struct found found[GRANULE_DOCUMENTS])
+static uint32_t list_granule_locked(const struct eng_batch *batch, uint64_t granule,
+                                    struct found found[ENG_GRANULE_UNITS])
 {
     uint32_t n = 0;
     uint32_t slot = eng_granule_first_locked(batch->stripe, granule);
-    for (; slot != ENG_NO_SLOT && n < GRANULE_DOCUMENTS;
+    for (; slot != ENG_NO_SLOT && n < ENG_GRANULE_UNITS;
          slot = eng_granule_next_locked(batch->stripe, slot)) {
         uint64_t offset = eng_entry_offset(eng_directory_entry(batch->stripe, slot));
         if (offset < batch->start)
@@ -129,19 +95,19 @@ static uint32_t list_granule_locked(const struct batch *batch, uint64_t granule,
     return n;
 }
 
-static bool is_enough(const struct batch *batch, uint64_t at)
+static bool is_enough(const struct eng_batch *batch, uint64_t at)
 {
-    return batch->documents >= BATCH_DOCUMENTS || at - batch->start >= BATCH_UNITS;
+    return batch->n >= ENG_BATCH_ENOUGH || at - batch->start >= ENG_BATCH_UNITS;
 }
 
-/* Decides documents in address order until it is enough and a page boundary is reached that no
+/* Meets documents in address order until it is enough and a page boundary is reached that no
  * document crosses. */
-static void decide_documents_locked(struct batch *batch)
+static void meet_documents_locked(struct eng_batch *batch)
 {
-    struct found found[GRANULE_DOCUMENTS];
+    struct found found[ENG_GRANULE_UNITS];
     uint64_t at = batch->start;
     while (at < batch->segment_end) {
-        uint64_t granule = at / GRANULE_UNITS;
+        uint64_t granule = at / ENG_GRANULE_UNITS;
         uint32_t n = list_granule_locked(batch, granule, found);
         for (uint32_t i = 0; i < n; i++) {
             uint64_t offset = found[i].offset;
@@ -150,16 +116,18 @@ static void decide_documents_locked(struct batch *batch)
                 batch->end = offset;
                 return;
             }
-            decide_locked(batch, found[i].slot);
+            meet(batch, offset, found[i].slot);
         }
-        at = (granule + 1) * GRANULE_UNITS;
+        at = (granule + 1) * ENG_GRANULE_UNITS;
         if (batch->covered <= at && is_enough(batch, at))
             break;
     }
     batch->end = at < batch->segment_end ? at : batch->segment_end;
 }
 
-static uint64_t busy_units(const struct batch *batch)
+/* ---- What became free ---- */
+
+static uint64_t busy_units(const struct eng_batch *batch)
 {
     uint64_t busy = 0;
     for (uint64_t page = 0; page < (batch->end - batch->start) / ENG_PAGE_UNITS; page++)
@@ -169,7 +137,7 @@ static uint64_t busy_units(const struct batch *batch)
 }
 
 /* Queues the stretches of pages that nobody marked and moves the hand behind them. */
-static void queue_runs_locked(struct batch *batch, uint64_t limit_units,
+static void queue_runs_locked(struct eng_batch *batch, uint64_t limit_units,
                               struct eng_clean_step *step)
 {
     uint64_t n_pages = (batch->end - batch->start) / ENG_PAGE_UNITS;
@@ -180,31 +148,37 @@ static void queue_runs_locked(struct batch *batch, uint64_t limit_units,
         uint64_t units = (page - first) * ENG_PAGE_UNITS;
         if (units > 0) {
             uint64_t start = batch->start + first * ENG_PAGE_UNITS;
-            eng_runs_push_locked(batch->ring, batch->stripe->segment_units, start, start + units,
-                                 limit_units);
+            uint64_t run = eng_runs_push_locked(batch->ring, batch->stripe->segment_units, start,
+                                                start + units, limit_units);
+            step->longest_units = run > step->longest_units ? run : step->longest_units;
         }
         step->cleaned_units += units;
-        if (units > step->longest_units)
-            step->longest_units = units;
         page++; /* a busy one, or past the end */
     }
     batch->ring->hand = batch->end;
 }
 
-static void begin_locked(struct batch *batch, struct eng_stripe *stripe, struct eng_ring *ring)
+/* ---- A step ---- */
+
+static void begin_locked(struct eng_batch *batch, struct eng_stripe *stripe, uint8_t ring_id,
+                         bool hard)
 {
+    struct eng_ring *ring = eng_ring_of(stripe, ring_id);
     batch->stripe = stripe;
     batch->ring = ring;
+    batch->ring_id = ring_id;
+    batch->hard = hard;
+    batch->segment = ring->hand_segment;
     batch->start = batch->covered = ring->hand;
     batch->segment_end = (ring->hand_segment + UINT64_C(1)) * stripe->segment_units;
-    batch->documents = 0;
+    batch->n = batch->n_copied = 0;
     batch->evicted = batch->evicted_units = batch->hops = batch->settled_pages = 0;
     batch->expired = 0;
     batch->now = eng_clock_real_s();
     eng_pages_init(&batch->pages, batch->start, batch->segment_end);
 }
 
-static void count(struct eng_store *store, const struct batch *batch)
+static void count(struct eng_store *store, const struct eng_batch *batch)
 {
     if (batch->evicted > 0) {
         ENG_COUNT(store, evictions, batch->evicted);
@@ -222,37 +196,62 @@ static bool at_segment_end(const struct eng_stripe *stripe, const struct eng_rin
            ring->hand == (ring->hand_segment + UINT64_C(1)) * stripe->segment_units;
 }
 
-gyre_err eng_clean_step_locked(struct eng_stripe *stripe, uint8_t pool, uint64_t limit_units,
-                               struct eng_clean_step *step_out)
+/* Copies to M can make M's hand take the very segment this ring's hand is in: then it is M's to
+ * judge again. */
+static bool still_ours(const struct eng_batch *batch)
 {
-    struct eng_ring *ring = eng_ring_of(stripe, pool);
-    struct batch batch;
-    gyre_err err = GYRE_OK;
-    *step_out = (struct eng_clean_step){0};
+    return batch->ring->n_segments > 0 && batch->ring->hand_segment == batch->segment &&
+           batch->ring->hand == batch->start;
+}
+
+static void step_in_segment(struct eng_stripe *stripe, uint8_t ring_id, uint64_t limit_units,
+                            bool hard, struct eng_clean_step *step)
+{
+    struct eng_batch batch;
+    uint64_t start = eng_ring_of(stripe, ring_id)->hand; /* moves under the clean lock, ours */
+    uint64_t segment_end = (start / stripe->segment_units + 1) * stripe->segment_units;
+    uint64_t end = start + ENG_BATCH_UNITS;
+    eng_measure(stripe, start, end < segment_end ? end : segment_end);
     eng_alloc_lock(stripe);
-    if (at_segment_end(stripe, ring)) {
-        TRY(eng_ring_enter_locked(stripe, pool));
-        if (at_segment_end(stripe, ring)) { /* a new segment, clean as it is */
-            step_out->moved_units = step_out->cleaned_units = step_out->longest_units =
-                stripe->segment_units;
-            goto out;
-        }
-    }
-    begin_locked(&batch, stripe, ring);
+    begin_locked(&batch, stripe, ring_id, hard);
     mark_pins(&batch);
     mark_reservations_locked(&batch);
     GYRE_STEP("cleaner.step.marked");
-    decide_documents_locked(&batch);
+    meet_documents_locked(&batch);
+    eng_judge_locked(&batch);
     eng_alloc_unlock(stripe);
     GYRE_STEP("cleaner.step.decided");
+    eng_evict_parts(&batch);
+    if (batch.n_copied > 0)
+        eng_copy_batch(&batch);
     if (GYRE_BROKEN != GYRE_LATE_UNLINK)
         mark_pins(&batch);
-    step_out->moved_units = batch.end - batch.start;
-    step_out->busy_units = busy_units(&batch);
+    step->moved_units = batch.end - batch.start;
+    step->busy_units = busy_units(&batch);
     eng_alloc_lock(stripe);
-    queue_runs_locked(&batch, limit_units, step_out);
+    if (still_ours(&batch))
+        queue_runs_locked(&batch, limit_units, step);
     count(stripe->store, &batch);
-out:
     eng_alloc_unlock(stripe);
+}
+
+gyre_err eng_clean_step_locked(struct eng_stripe *stripe, uint8_t ring_id, uint64_t limit_units,
+                               bool hard, struct eng_clean_step *step_out)
+{
+    struct eng_ring *ring = eng_ring_of(stripe, ring_id);
+    gyre_err err = GYRE_OK;
+    *step_out = (struct eng_clean_step){0};
+    eng_policy_learn(stripe);
+    eng_alloc_lock(stripe);
+    bool enter = at_segment_end(stripe, ring);
+    if (enter)
+        err = eng_ring_enter_locked(stripe, ring_id);
+    bool clean = err == GYRE_OK && at_segment_end(stripe, ring); /* a new segment */
+    eng_alloc_unlock(stripe);
+    if (clean)
+        step_out->moved_units = step_out->cleaned_units = step_out->longest_units =
+            stripe->segment_units;
+    else if (err == GYRE_OK)
+        step_in_segment(stripe, ring_id, limit_units, hard, step_out);
     return err;
 }

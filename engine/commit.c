@@ -4,9 +4,11 @@
 
 #include "engine/base/check.h"
 #include "engine/base/step.h"
+#include "engine/admit.h"
 #include "engine/expiry.h"
 #include "engine/locks.h"
 #include "engine/log.h"
+#include "engine/parent.h"
 #include "engine/pool.h"
 #include "engine/sync.h"
 #include "engine/tenant.h"
@@ -61,7 +63,7 @@ static uint64_t new_entry(const struct publication *p)
     const struct eng_spec *spec = &p->commit->spec;
     enum eng_kind kind = spec->type == ENG_VECTOR ? ENG_KIND_VECTOR : ENG_KIND_DOC;
     return eng_entry_make(p->seen.place.tag, p->placed->start, p->placed->record.units, kind,
-                          ENG_RING_M, is_kept(p), p->placed->serial);
+                          eng_ring_kind_of(p->placed->ring), is_kept(p), p->placed->serial);
 }
 
 /* One that replaces a kept document takes over its share. */
@@ -117,6 +119,8 @@ static gyre_err publish(struct publication *p)
             return err;
         }
         err = enter_locked(p, &displaced);
+        if (err == GYRE_OK)
+            eng_admitted_locked(p->seen.stripe, &p->seen.place, p->commit->spec.total_len);
         eng_alloc_unlock(p->seen.stripe);
         if (err == GYRE_OK) {
             GYRE_STEP("commit.publish.done");
@@ -148,8 +152,9 @@ static gyre_err write_document(struct eng_store *store, const struct eng_commit 
     struct eng_stripe *stripe;
     const struct iovec meta = {(void *)(uintptr_t)commit->meta, commit->meta_len};
     const struct iovec body = {(void *)(uintptr_t)commit->body, commit->body_len};
-    (void)eng_place_of(store, commit->spec.pool, commit->spec.key, &stripe);
-    return eng_placed_write(stripe, commit->spec.pool, &commit->spec, &meta, &body, placed_out);
+    struct eng_place place = eng_place_of(store, commit->spec.pool, commit->spec.key, &stripe);
+    uint8_t ring = eng_admit(commit->spec.pool, stripe, &place, commit->spec.total_len, stripe);
+    return eng_placed_write(stripe, ring, &commit->spec, &meta, &body, placed_out);
 }
 
 /* One bit for each stripe that has a part of the object. */
@@ -169,6 +174,16 @@ static gyre_err sync_stripes(struct eng_store *store, uint64_t touched, struct e
         if ((touched >> i & 1) != 0 && &store->stripes[i] != last)
             err = eng_sync_stripe(&store->stripes[i], false);
     return err == GYRE_OK ? eng_sync_stripe(last, false) : err;
+}
+
+/* The hand finds the HEAD by its parts. */
+static void note_parents(const struct publication *p)
+{
+    const struct eng_stripe *home = p->seen.stripe;
+    const struct eng_place *place = &p->seen.place;
+    const struct eng_parent head = {p->seen.stripe,
+                                    eng_identity(home, place->bucket[0], place->tag)};
+    eng_parts_note(p->store, p->commit->parts, p->commit->n_parts, &head);
 }
 
 static void count_put(struct eng_store *store, const struct eng_commit *commit)
@@ -277,6 +292,7 @@ gyre_err eng_commit(struct eng_store *store, struct eng_commit *commit, uint64_t
     }
     struct eng_stripe *stripe = placed.stripe;
     *serial_out = placed.serial;
+    note_parents(&p);
     eng_placed_end(&placed);
     eng_parts_end(commit->parts, commit->n_parts);
     if (p.old.stripe != NULL) {

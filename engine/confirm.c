@@ -97,6 +97,7 @@ static void confirm_slot(struct eng_recovering *r, uint32_t slot)
     const struct eng_slot record = eng_slot_of_doc(&known.doc, known.units);
     eng_slot_unlist_locked(stripe, slot, entry);
     eng_slot_list_locked(stripe, slot, entry, &record);
+    atomic_fetch_and_explicit(&stripe->slots[slot].word, ~ENG_SLOT_ESTIMATE, memory_order_relaxed);
     eng_segment_note(r, &known);
 }
 

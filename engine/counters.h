@@ -25,6 +25,11 @@
     X(lookup_retries)      \
     X(laps)                \
     X(hops)                \
+    X(promotions)          \
+    X(copies)              \
+    X(copied_bytes)        \
+    X(ghost_finds)         \
+    X(mode_switches)       \
     X(syncs)               \
     X(recovered_documents) \
     X(bans_met)            \

@@ -190,7 +190,7 @@ static void slot_end(struct eng_stripe *stripe)
 static uint32_t first_flags(const struct eng_slot *record)
 {
     /* Relaxed: the record is the caller's own. */
-    return atomic_load_explicit(&record->word, memory_order_relaxed) & ENG_SLOT_VERIFIED;
+    return atomic_load_explicit(&record->word, memory_order_relaxed) & ENG_SLOT_FLAGS;
 }
 
 static uint32_t free_slot_in(const struct eng_stripe *stripe, uint32_t bucket, unsigned *n_free_out)
@@ -346,4 +346,5 @@ void eng_directory_adopt_locked(struct eng_stripe *stripe, uint32_t slot,
                                 const struct eng_slot *record)
 {
     eng_slot_list_locked(stripe, slot, load_entry(stripe, slot), record);
+    atomic_fetch_or_explicit(&stripe->slots[slot].word, first_flags(record), memory_order_relaxed);
 }

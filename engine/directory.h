@@ -39,11 +39,18 @@ static inline bool eng_candidates_stalled(const struct eng_candidates *candidate
     return (candidates->version[0] & 1) != 0;
 }
 
-/* eng_slot.word: generation 24 | verified 1 | hits 2 | spare 5. */
-#define ENG_SLOT_GENERATION UINT32_C(0xFFFFFF00)
-#define ENG_SLOT_VERIFIED UINT32_C(0x80)
-#define ENG_SLOT_HITS UINT32_C(0x60)
-#define ENG_SLOT_HIT UINT32_C(0x20)
+/* eng_slot.word: generation 22 | verified 1 | hits 2 | estimate 1 | grade 2 | epoch 4. */
+#define ENG_SLOT_GENERATION UINT32_C(0xFFFFFC00)
+#define ENG_SLOT_GENERATION_ONE UINT32_C(0x400)
+#define ENG_SLOT_VERIFIED UINT32_C(0x200)
+#define ENG_SLOT_HITS UINT32_C(0x180)
+#define ENG_SLOT_HIT UINT32_C(0x80)
+#define ENG_SLOT_ESTIMATE UINT32_C(0x40) /* `units` is no more than an upper bound */
+#define ENG_SLOT_GRADE UINT32_C(0x30)    /* enum eng_grade */
+#define ENG_SLOT_GRADE_SHIFT 4
+#define ENG_SLOT_EPOCH UINT32_C(0x0F) /* of writing or of the last hit that counted */
+/* What a document takes along when its entry moves or its record is given. */
+#define ENG_SLOT_FLAGS (~ENG_SLOT_GENERATION)
 
 /* Where `key` belongs in a pool with its present epoch; *stripe_out gets the stripe. */
 struct eng_place eng_place_of(struct eng_store *store, uint8_t pool, const uint8_t key[32],
@@ -72,8 +79,8 @@ struct eng_displaced {
 };
 
 /* Adds an entry: to the emptier bucket, else one resident moves to its other bucket, else one that
- * may go is displaced. Of `record`, units, tenant, retention, pool and the verified mark of its
- * word count. NO_SPACE when all 14 are to be kept. */
+ * may go is displaced. Of `record`, units, tenant, retention, pool and the flags of its word
+ * count. NO_SPACE when all 14 are to be kept. */
 GYRE_MUST_USE gyre_err eng_directory_insert_locked(struct eng_stripe *stripe,
                                                    const struct eng_place *place, uint64_t entry,
                                                    const struct eng_slot *record,
@@ -104,7 +111,12 @@ uint32_t eng_granule_next_locked(const struct eng_stripe *stripe, uint32_t slot)
 /* Marks verified, or counts a hit, unless the slot has got another document since `slot_word` was
  * read. */
 void eng_slot_mark_verified(struct eng_slot *slot, uint32_t slot_word);
-void eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word);
+/* Whether it was counted: the counter ends at three, and of the hits in one epoch one counts. */
+bool eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word, uint32_t epoch);
+/* Notes the epoch of a hit on a counter that has ended; whether it is a new one. */
+bool eng_slot_note_epoch(struct eng_slot *slot, uint32_t slot_word, uint32_t epoch);
+/* Takes a hit away, if there is one. */
+void eng_slot_cool(struct eng_slot *slot);
 /* Takes the verified mark away: the next reader checks the document again. */
 void eng_slot_distrust(struct eng_slot *slot);
 /* The same for all slots of a stripe. */

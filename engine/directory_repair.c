@@ -55,6 +55,7 @@ static struct eng_slot record_of(const struct eng_stripe *stripe, uint64_t entry
         return eng_slot_of_doc(&doc, eng_doc_extent_units(&doc));
     uint8_t pool = eng_pool_of_ring(stripe->rt->segments[offset / stripe->segment_units].pool);
     return (struct eng_slot){
+        .word = ENG_SLOT_ESTIMATE,
         .units = (uint32_t)room,
         .class_ = eng_class_of(pool, eng_pool_epoch(stripe->store, pool), true),
     };
@@ -76,6 +77,8 @@ static void relist(struct eng_stripe *stripe, uint32_t slot)
     if (at_work)
         record = record_of(stripe, entry);
     eng_slot_list_locked(stripe, slot, entry, &record);
+    if (at_work)
+        eng_slot_estimate(&stripe->slots[slot], &record);
     if (twice)
         (void)eng_directory_remove_locked(stripe, slot, entry);
 }
@@ -87,6 +90,8 @@ void eng_directory_repair_locked(struct eng_stripe *stripe)
         atomic_store_explicit(&stripe->granules[g], ENG_NO_SLOT, memory_order_relaxed);
     atomic_store_explicit(&stripe->rt->live_units, 0, memory_order_relaxed);
     atomic_store_explicit(&stripe->rt->documents, 0, memory_order_relaxed);
+    atomic_store_explicit(&stripe->rt->parts, 0, memory_order_relaxed);
+    atomic_store_explicit(&stripe->rt->estimates, 0, memory_order_relaxed);
     for (uint32_t pool = 0; pool < ENG_MAX_POOLS; pool++) {
         atomic_store_explicit(&stripe->rt->pool_units[pool], 0, memory_order_relaxed);
         atomic_store_explicit(&stripe->rt->kept_units[pool], 0, memory_order_relaxed);

@@ -51,6 +51,12 @@ static inline enum eng_kind eng_entry_kind(uint64_t entry)
     return (enum eng_kind)(entry >> ENG_ENTRY_KIND_SHIFT & 3);
 }
 
+/* The ring it was written to. */
+static inline bool eng_entry_in_main(uint64_t entry)
+{
+    return (entry >> ENG_ENTRY_ZONE_SHIFT & 1) != 0;
+}
+
 static inline bool eng_entry_keep(uint64_t entry)
 {
     return (entry >> ENG_ENTRY_KEEP_SHIFT & 1) != 0;

@@ -16,8 +16,11 @@
 #include "engine/process.h"
 #include "engine/sync.h"
 
+#define TARGET_SHARE 32
 #define TARGET_MIN_BYTES (UINT64_C(1) << 20)
 #define TARGET_MAX_BYTES (UINT64_C(32) << 20)
+/* Runs beyond which cleaning ahead would push the oldest out of the queue. */
+#define RUNS_ENOUGH (ENG_RUNS / 2)
 #define SYNC_BYTES (UINT64_C(1) << 30)
 #define PASS_NS UINT64_C(1000000000)     /* without being asked */
 #define AGAIN_NS UINT64_C(50000000)      /* after another process's pass */
@@ -37,34 +40,35 @@ struct eng_keeper {
 
 uint64_t eng_clean_target_units(const struct eng_stripe *stripe, const struct eng_ring *ring)
 {
-    uint64_t sixteenth = ring->max_segments * stripe->segment_units / 16;
+    uint64_t share = ring->max_segments * stripe->segment_units / TARGET_SHARE;
     uint64_t least = TARGET_MIN_BYTES / ENG_UNIT;
     uint64_t most = TARGET_MAX_BYTES / ENG_UNIT;
-    return sixteenth < least ? least : sixteenth > most ? most : sixteenth;
+    return share < least ? least : share > most ? most : share;
 }
 
 /* Cleaning ahead throws away what is oldest a little earlier, and spares writers the wait. A ring
  * that never evicts gains nothing by it, and a ring that does not fill up in one lap is left to its
  * writers. */
-static void clean_ahead(struct eng_stripe *stripe, uint8_t pool)
+static void clean_ahead(struct eng_stripe *stripe, uint8_t ring_id)
 {
-    struct eng_ring *ring = eng_ring_of(stripe, pool);
+    struct eng_ring *ring = eng_ring_of(stripe, ring_id);
     uint64_t target = eng_clean_target_units(stripe, ring);
     uint64_t lap = ring->max_segments * stripe->segment_units;
     uint64_t moved = 0;
-    if ((stripe->store->super.pools[pool].flags & ENG_POOL_NEVER_EVICT) != 0)
+    if ((stripe->store->super.pools[eng_ring_pool(ring_id)].flags & ENG_POOL_NEVER_EVICT) != 0)
         return;
     while (moved < lap) {
         if (eng_alloc_lock_bounded(stripe) != GYRE_OK)
             return;
-        bool enough = ring->n_segments == 0 || ring->clean_units >= target;
+        bool enough =
+            ring->n_segments == 0 || ring->clean_units >= target || ring->n_runs >= RUNS_ENOUGH;
         eng_alloc_unlock(stripe);
         if (enough)
             return;
         struct eng_clean_step step;
         if (eng_clean_lock_bounded(stripe) != GYRE_OK)
             return;
-        gyre_err err = eng_clean_step_locked(stripe, pool, 2 * target, &step);
+        gyre_err err = eng_clean_step_locked(stripe, ring_id, 2 * target, false, &step);
         eng_clean_unlock(stripe);
         if (err !=
             GYRE_OK) /* a writer that needs the space will meet the same error and report it */
@@ -126,9 +130,9 @@ static void keep(struct eng_store *store, uint64_t now_ns)
     bool all = interval_over(store, now_ns);
     for (uint32_t i = 0; i < store->n_stripes; i++) {
         struct eng_stripe *stripe = &store->stripes[i];
-        for (uint8_t pool = 0; pool < ENG_MAX_POOLS; pool++)
-            if (eng_ring_of(stripe, pool)->max_segments > 0)
-                clean_ahead(stripe, pool);
+        for (uint8_t ring = 0; ring < ENG_RINGS; ring++)
+            if (eng_ring_of(stripe, ring)->n_segments > 0)
+                clean_ahead(stripe, ring);
         if ((all || sync_is_due(stripe)) && eng_sync_stripe(stripe, false) != GYRE_OK)
             continue; /* tried again in time, and whoever asks for a sync gets the error */
     }

@@ -301,6 +301,12 @@ out:
     return err;
 }
 
+/* A file of holes, for bodies that are never written. */
+static gyre_err set_size(int fd, uint64_t bytes)
+{
+    return ftruncate(fd, (off_t)bytes) == 0 ? GYRE_OK : eng_err_of_errno(errno);
+}
+
 gyre_err eng_data_file_make(const struct eng_home *home, uint32_t dir,
                             const struct eng_superblock *super, uint32_t stripe)
 {
@@ -313,7 +319,8 @@ gyre_err eng_data_file_make(const struct eng_home *home, uint32_t dir,
     eng_data_name(stripe, name);
     err = eng_home_open_file(home, dir, name, O_RDWR | O_CREAT | O_EXCL, &fd, &path);
     if (err == GYRE_OK) {
-        err = eng_allocate(fd, 0, eng_data_file_bytes(super, stripe));
+        err = home->open->hollow ? set_size(fd, eng_data_file_bytes(super, stripe))
+                                 : eng_allocate(fd, 0, eng_data_file_bytes(super, stripe));
         GYRE_STEP("make.data_file.allocated");
         if (err == GYRE_OK)
             err = eng_pwrite(fd, &head, sizeof head, 0);

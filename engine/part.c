@@ -9,6 +9,7 @@
 #include "engine/base/hash.h"
 #include "engine/base/io.h"
 #include "engine/base/step.h"
+#include "engine/admit.h"
 #include "engine/locks.h"
 #include "engine/log.h"
 #include "engine/pool.h"
@@ -41,6 +42,28 @@ static uint64_t file_off(const struct eng_part *part, uint64_t off)
     return ENG_DATA_START + (part->extent.start << ENG_UNIT_SHIFT) + off;
 }
 
+/* What is known of the object's length, this part being one of its parts. */
+static uint64_t known_length(const struct eng_spec *object, uint64_t part_bytes)
+{
+    bool announced = object->total_len != UINT64_MAX && object->total_len > part_bytes;
+    return announced ? object->total_len : part_bytes;
+}
+
+/* S is short: a few large puts can hold all of it. */
+static gyre_err reserve(struct eng_extent *extent, uint8_t ring)
+{
+    uint8_t m = eng_ring_id(eng_ring_pool(ring), ENG_RING_M);
+    gyre_err err = eng_log_reserve(extent->stripe, ring, extent->units, false, &extent->start,
+                                   &extent->reservation);
+    extent->ring = ring;
+    if (ring != m && (err == GYRE_NO_SPACE || err == GYRE_BUSY)) {
+        err = eng_log_reserve(extent->stripe, m, extent->units, false, &extent->start,
+                              &extent->reservation);
+        extent->ring = m;
+    }
+    return err;
+}
+
 gyre_err eng_part_begin(struct eng_store *store, const struct eng_spec *object, uint32_t part_no,
                         uint32_t attempt, uint32_t sub, uint64_t capacity,
                         struct eng_part *part_out)
@@ -57,8 +80,11 @@ gyre_err eng_part_begin(struct eng_store *store, const struct eng_spec *object, 
     part.pages = calloc(2, ENG_PAGE);
     if (part.pages == NULL)
         return GYRE_NO_MEMORY;
-    gyre_err err = eng_log_reserve(part.extent.stripe, object->pool, part.extent.units, false,
-                                   &part.extent.start, &part.extent.reservation);
+    struct eng_stripe *home;
+    struct eng_place place = eng_place_of(store, object->pool, object->key, &home);
+    uint8_t ring =
+        eng_admit(object->pool, home, &place, known_length(object, capacity), part.extent.stripe);
+    gyre_err err = reserve(&part.extent, ring);
     if (err != GYRE_OK)
         free(part.pages);
     else
@@ -98,6 +124,11 @@ gyre_err eng_part_write(struct eng_part *part, const void *bytes, size_t len)
     GYRE_CHECK(part->pages != NULL);
     if (len > part->body_capacity - part->body_len)
         return GYRE_LENGTH;
+    if (part->extent.stripe->store->hollow) {
+        part->body_len += len;
+        part->n_chunks = (uint32_t)eng_div_up(part->body_len, ENG_CHUNK);
+        return GYRE_OK;
+    }
     while (len > 0) {
         size_t room = ENG_CHUNK - part->body_len % ENG_CHUNK;
         size_t n = len < room ? len : room;
@@ -155,8 +186,9 @@ static void fill_header(struct eng_part *part, const struct eng_spec *object)
     memcpy(part->pages, &doc, sizeof doc);
 }
 
-/* A length that was not known gets its own end now, and the part its serial. */
-static gyre_err settle(struct eng_part *part)
+/* A length that was not known gets its own end now, and the part its serial. *flags_out: the first
+ * flags of its slot. BUSY: the stripe's lock is not to be had. */
+static gyre_err settle(struct eng_part *part, const struct eng_spec *object, uint32_t *flags_out)
 {
     struct eng_stripe *stripe = part->extent.stripe;
     uint64_t meta_len = part->n_chunks * sizeof(uint32_t);
@@ -167,6 +199,7 @@ static gyre_err settle(struct eng_part *part)
         return err;
     eng_log_trim_locked(stripe, part->extent.reservation, part->extent.start + units);
     part->serial = ++stripe->rt->serial;
+    *flags_out = eng_first_flags_locked(stripe, known_length(object, part->body_len));
     eng_alloc_unlock(stripe);
     part->extent.units = units;
     return GYRE_OK;
@@ -175,13 +208,17 @@ static gyre_err settle(struct eng_part *part)
 gyre_err eng_part_finish(struct eng_part *part, const struct eng_spec *object)
 {
     gyre_err err;
+    bool hollow = part->extent.stripe->store->hollow;
     GYRE_CHECK(part->pages != NULL && part->body_len > 0);
-    TRY(write_tail(part));
+    if (!hollow)
+        TRY(write_tail(part));
     GYRE_STEP("part.finish.body");
-    if (part->body_len % ENG_CHUNK != 0)
+    if (!hollow && part->body_len % ENG_CHUNK != 0)
         end_chunk(part, part->body_len % ENG_CHUNK);
-    TRY(settle(part));
+    uint32_t flags;
+    TRY(settle(part, object, &flags));
     fill_header(part, object);
+    atomic_fetch_or_explicit(&part->record.word, flags, memory_order_relaxed);
     TRY(eng_pwrite(part->extent.stripe->fd, part->pages, ENG_PAGE, file_off(part, 0)));
     GYRE_STEP("part.finish.header");
     free(part->pages);

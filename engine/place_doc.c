@@ -7,6 +7,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/io.h"
 #include "engine/base/step.h"
+#include "engine/admit.h"
 #include "engine/locks.h"
 #include "engine/log.h"
 #include "engine/pool.h"
@@ -19,18 +20,29 @@ static uint64_t file_off(uint64_t units)
     return ENG_DATA_START + (units << ENG_UNIT_SHIFT);
 }
 
-static gyre_err find_place(struct eng_stripe *stripe, uint8_t ring_pool, uint64_t units,
-                           struct eng_placed *placed)
+static gyre_err find_place_in(struct eng_stripe *stripe, uint8_t ring, uint64_t units,
+                              struct eng_placed *placed)
 {
     gyre_err err;
     if (units <= ENG_SLAB_DOC_MAX / ENG_UNIT) {
-        err = eng_slab_acquire(stripe, ring_pool, units, &placed->slab);
+        err = eng_slab_acquire(stripe, ring, units, &placed->slab);
         placed->start = err == GYRE_OK ? placed->slab->used : 0;
     } else {
-        err =
-            eng_log_reserve(stripe, ring_pool, units, false, &placed->start, &placed->reservation);
+        err = eng_log_reserve(stripe, ring, units, false, &placed->start, &placed->reservation);
     }
+    placed->ring = ring;
     return err;
+}
+
+/* S is short: a few large puts can hold all of it. */
+static gyre_err find_place(struct eng_stripe *stripe, uint8_t ring, uint64_t units,
+                           struct eng_placed *placed)
+{
+    uint8_t m = eng_ring_id(eng_ring_pool(ring), ENG_RING_M);
+    gyre_err err = find_place_in(stripe, ring, units, placed);
+    return ring != m && (err == GYRE_NO_SPACE || err == GYRE_BUSY)
+               ? find_place_in(stripe, m, units, placed)
+               : err;
 }
 
 /* Gives the place up. `kept`: what was written there stays. */
@@ -108,15 +120,24 @@ static gyre_err write_out(const struct eng_placed *placed, const struct eng_doc 
         *body,
         {(void *)(uintptr_t)zeros, eng_align_up(end, ENG_PAGE) - end},
     };
+    bool hollow = placed->stripe->store->hollow && doc->type == ENG_DOC; /* header and metadata */
     gyre_err err;
     TRY(GYRE_STEP_ERR("place_doc.write.before"));
-    TRY(eng_pwritev(placed->stripe->fd, pieces, GYRE_ARRAY_LEN(pieces), at));
+    TRY(eng_pwritev(placed->stripe->fd, pieces, hollow ? 2 : GYRE_ARRAY_LEN(pieces), at));
     GYRE_STEP("place_doc.write.done");
 out:
     return err == GYRE_OK ? GYRE_OK : GYRE_IO;
 }
 
-gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring_pool, const struct eng_spec *spec,
+/* The ring of the pool for small things that corresponds to `ring`. */
+static uint8_t ring_for_small(const struct eng_stripe *stripe, uint8_t ring)
+{
+    uint8_t same = eng_ring_id(ENG_POOL_SMALL, eng_ring_kind_of(ring));
+    return eng_ring_of(stripe, same)->max_segments > 0 ? same
+                                                       : eng_ring_id(ENG_POOL_SMALL, ENG_RING_M);
+}
+
+gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring, const struct eng_spec *spec,
                           const struct iovec *meta, const struct iovec *body,
                           struct eng_placed *placed_out)
 {
@@ -126,11 +147,11 @@ gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring_pool, const st
         return GYRE_TOO_LARGE;
     struct eng_placed placed = {.stripe = stripe};
     uint64_t units = eng_doc_units(spec->type, meta_len, body->iov_len);
-    placed.in_small = eng_pool_is_for_small(stripe->store, ring_pool, spec->type,
+    placed.in_small = eng_pool_is_for_small(stripe->store, eng_ring_pool(ring), spec->type,
                                             sizeof(struct eng_doc) + meta_len + body->iov_len);
     if (placed.in_small)
-        ring_pool = ENG_POOL_SMALL;
-    gyre_err err = find_place(stripe, ring_pool, units, &placed);
+        ring = ring_for_small(stripe, ring);
+    gyre_err err = find_place(stripe, ring, units, &placed);
     if (err != GYRE_OK)
         return err;
     err = eng_alloc_lock_bounded(stripe);
@@ -139,9 +160,11 @@ gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring_pool, const st
         return err;
     }
     placed.serial = ++stripe->rt->serial;
+    uint32_t flags = eng_first_flags_locked(stripe, spec->total_len);
     eng_alloc_unlock(stripe);
     struct eng_doc doc = header_of(&placed, spec, meta, body);
     placed.record = eng_slot_fresh(&doc, units);
+    atomic_fetch_or_explicit(&placed.record.word, flags, memory_order_relaxed);
     err = write_out(&placed, &doc, spec, meta, body);
     if (err != GYRE_OK)
         leave_place(&placed, false);

@@ -16,15 +16,16 @@ struct eng_placed {
     struct eng_stripe *stripe; /* NULL: none */
     struct eng_slab *slab;     /* NULL: it has an extent of its own */
     uint32_t reservation;      /* of that extent */
-    uint64_t start;            /* units */
+    uint8_t ring;
+    uint64_t start; /* units */
     uint64_t serial;
     bool in_small;          /* in the ring for small documents */
     struct eng_slot record; /* what its slot will say; units is its length */
 };
 
-/* Finds a place in the ring of `ring_pool`, gives a serial, and writes. NO_SPACE, BUSY, IO,
- * TOO_LARGE. */
-GYRE_MUST_USE gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring_pool,
+/* Finds a place in a ring, or where that is S and has none in M of the same pool, gives a serial,
+ * and writes. NO_SPACE, BUSY, IO, TOO_LARGE. */
+GYRE_MUST_USE gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring,
                                         const struct eng_spec *spec, const struct iovec *meta,
                                         const struct iovec *body, struct eng_placed *placed_out);
 /* The directory judges its bytes from now on. */

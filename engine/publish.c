@@ -11,8 +11,8 @@
 
 static uint64_t part_entry(const struct eng_part *part, uint16_t tag)
 {
-    return eng_entry_make(tag, part->extent.start, part->record.units, ENG_KIND_PART, ENG_RING_M,
-                          part->keep, part->serial);
+    return eng_entry_make(tag, part->extent.start, part->record.units, ENG_KIND_PART,
+                          eng_ring_kind_of(part->extent.ring), part->keep, part->serial);
 }
 
 static gyre_err publish_part(struct eng_store *store, struct eng_part *part)
@@ -68,6 +68,17 @@ void eng_parts_withdraw(struct eng_store *store, const struct eng_part *parts, s
         if (slot != ENG_NO_SLOT) /* it may have been displaced */
             (void)eng_directory_remove_locked(stripe, slot, entry);
         eng_alloc_unlock(stripe);
+    }
+}
+
+void eng_parts_note(struct eng_store *store, const struct eng_part *parts, size_t n,
+                    const struct eng_parent *head)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct eng_stripe *stripe;
+        struct eng_place place = eng_place_in_epoch(store, eng_slot_pool(&parts[i].record),
+                                                    parts[i].epoch, parts[i].key, &stripe);
+        eng_parent_note(stripe, part_entry(&parts[i], place.tag), head);
     }
 }
 

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "engine/parent.h"
 #include "engine/place_doc.h"
 
 /* Enters finished parts into the directory; their extents stay reserved, so nothing can evict them
@@ -12,6 +13,9 @@
 GYRE_MUST_USE gyre_err eng_parts_publish(struct eng_store *store, struct eng_part *parts, size_t n);
 /* Takes them out again; they are the caller's as before. */
 void eng_parts_withdraw(struct eng_store *store, const struct eng_part *parts, size_t n);
+/* Notes for the hand whose parts they are; `head` is published. */
+void eng_parts_note(struct eng_store *store, const struct eng_part *parts, size_t n,
+                    const struct eng_parent *head);
 /* Hands published parts over to the directory and empties them. */
 void eng_parts_end(struct eng_part *parts, size_t n);
 /* Removes the parts that an object which has left still names, but for those in the `keep` rows of

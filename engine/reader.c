@@ -7,6 +7,7 @@
 #include "engine/base/check.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/step.h"
+#include "engine/admit.h"
 #include "engine/expiry.h"
 #include "engine/locks.h"
 #include "engine/pin.h"
@@ -244,9 +245,10 @@ static void count_result(const struct search *search, gyre_err err)
         return;
     if (err == GYRE_OK) {
         ENG_COUNT(search->store, hits, 1);
-        eng_slot_count_hit(&search->ref->stripe->slots[search->ref->slot], search->ref->slot_word);
+        eng_hit(search->store, &search->seen->place, search->ref);
     } else if (err == GYRE_NOT_FOUND || err == GYRE_EXPIRED) {
         ENG_COUNT(search->store, misses, 1);
+        eng_missed(search->seen->stripe, &search->seen->place);
     }
 }
 

@@ -50,7 +50,7 @@ static bool entry_plausible(const struct eng_recovering *r, uint64_t entry)
 }
 
 /* Lengths are what the size class allows at most: never too short, so nothing that is kept loses
- * its end. */
+ * its end. The hand asks the header before it lets a document stay. */
 static void adopt_entry(struct eng_recovering *r, uint32_t slot, uint64_t entry)
 {
     struct eng_stripe *stripe = r->stripe;
@@ -59,6 +59,7 @@ static void adopt_entry(struct eng_recovering *r, uint32_t slot, uint64_t entry)
     uint64_t bound = eng_entry_units_bound(entry);
     uint8_t pool = eng_pool_of_ring(stripe->rt->segments[eng_segment_of(stripe, offset)].pool);
     const struct eng_slot record = {
+        .word = ENG_SLOT_ESTIMATE,
         .units = (uint32_t)(bound < room ? bound : room),
         .class_ = eng_class_of(pool, eng_pool_epoch(stripe->store, pool), true),
     };

@@ -24,21 +24,22 @@ struct place {
     uint64_t units;
 };
 
-static bool is_member(const struct eng_stripe *stripe, uint32_t segment, uint8_t pool)
+static bool is_member(const struct eng_stripe *stripe, uint32_t segment, uint8_t ring)
 {
     const struct eng_segment_row *row = &stripe->rt->segments[segment];
 
-    return row->state == ENG_SEGMENT_RING && row->pool == pool;
+    return row->state == ENG_SEGMENT_RING && row->pool == eng_ring_pool(ring) &&
+           row->kind == eng_ring_kind_of(ring);
 }
 
 /* Follows succession from `first`; false unless it leads through all `n` members and back. */
-static bool follow_chain(const struct eng_stripe *stripe, uint8_t pool, uint32_t first, uint32_t n,
+static bool follow_chain(const struct eng_stripe *stripe, uint8_t ring, uint32_t first, uint32_t n,
                          uint32_t *out)
 {
     uint32_t at = first;
 
     for (uint32_t i = 0; i < n; i++) {
-        if (at >= stripe->n_segments || !is_member(stripe, at, pool) || (i > 0 && at == first))
+        if (at >= stripe->n_segments || !is_member(stripe, at, ring) || (i > 0 && at == first))
             return false;
         out[i] = at;
         at = stripe->rt->segments[at].successor;
@@ -46,33 +47,38 @@ static bool follow_chain(const struct eng_stripe *stripe, uint8_t pool, uint32_t
     return at == first;
 }
 
-static const struct eng_ring_row *header_row(const struct eng_recovering *r, uint8_t pool)
+static const struct eng_ring_row *header_row(const struct eng_recovering *r, uint8_t ring)
 {
-    const struct eng_ring_row *row = &r->header->rings[2 * pool + ENG_RING_M];
+    uint8_t pool = eng_ring_pool(ring);
+    enum eng_ring_kind kind = eng_ring_kind_of(ring);
+    const struct eng_ring_row *row = &r->header->rings[2 * pool + kind];
 
-    return row->used && row->pool == pool && is_member(r->stripe, row->segment, pool) ? row : NULL;
+    return row->used && row->pool == pool && row->kind == kind &&
+                   is_member(r->stripe, row->segment, ring)
+               ? row
+               : NULL;
 }
 
 /* Members that the table knows, in ring order from the header's frontier on; in order of their
  * numbers, from there too, if the table's succession is broken. */
-static void list_known(const struct eng_recovering *r, uint8_t pool, struct sequence *seq)
+static void list_known(const struct eng_recovering *r, uint8_t ring, struct sequence *seq)
 {
     const struct eng_stripe *stripe = r->stripe;
-    const struct eng_ring_row *row = header_row(r, pool);
+    const struct eng_ring_row *row = header_row(r, ring);
 
     seq->n = 0;
     for (uint32_t i = 0; i < stripe->n_segments; i++)
-        if (is_member(stripe, i, pool))
+        if (is_member(stripe, i, ring))
             seq->at[seq->n++] = i;
     seq->n_known = seq->n;
     if (seq->n == 0)
         return;
     uint32_t lowest = seq->at[0];
-    if (!follow_chain(stripe, pool, row != NULL ? row->segment : lowest, seq->n, seq->at)) {
+    if (!follow_chain(stripe, ring, row != NULL ? row->segment : lowest, seq->n, seq->at)) {
         uint32_t n = 0;
         for (uint32_t i = 0; i < stripe->n_segments; i++) {
             uint32_t segment = ((row != NULL ? row->segment : 0) + i) % stripe->n_segments;
-            if (is_member(stripe, segment, pool))
+            if (is_member(stripe, segment, ring))
                 seq->at[n++] = segment;
         }
     }
@@ -91,8 +97,9 @@ static uint32_t find_tail(const struct eng_stripe *stripe, const struct sequence
 }
 
 /* Free segments that turned out to hold the pool's documents go in behind the tail: rings take the
- * lowest free number first. Returns the new tail. */
-static uint32_t insert_adopted(struct eng_recovering *r, uint8_t pool, struct sequence *seq)
+ * lowest free number first. They become M's, whose hand looks at what its documents are worth.
+ * Returns the new tail. */
+static uint32_t insert_adopted(struct eng_recovering *r, uint8_t ring, struct sequence *seq)
 {
     struct eng_segment_row *rows = r->stripe->rt->segments;
     uint32_t tail = find_tail(r->stripe, seq);
@@ -101,7 +108,7 @@ static uint32_t insert_adopted(struct eng_recovering *r, uint8_t pool, struct se
     for (uint32_t i = 0; i < r->stripe->n_segments; i++) {
         const struct eng_segment_seen *seen = &r->seen[i];
         if (rows[i].state != ENG_SEGMENT_FREE || !seen->announced || !seen->used ||
-            seen->pool != pool)
+            seen->pool != ring)
             continue;
         for (uint32_t j = seq->n; j > at; j--)
             seq->at[j] = seq->at[j - 1];
@@ -110,7 +117,7 @@ static uint32_t insert_adopted(struct eng_recovering *r, uint8_t pool, struct se
         tail = at++;
         rows[i] = (struct eng_segment_row){
             .state = ENG_SEGMENT_RING,
-            .pool = pool,
+            .pool = ring,
             .kind = ENG_RING_M,
             .first_serial = seen->oldest_new,
         };
@@ -171,10 +178,10 @@ static struct place behind_newest(const struct eng_recovering *r, const struct s
     return frontier;
 }
 
-static struct place find_frontier(struct eng_recovering *r, uint8_t pool,
+static struct place find_frontier(struct eng_recovering *r, uint8_t ring,
                                   const struct sequence *seq)
 {
-    const struct eng_ring_row *row = header_row(r, pool);
+    const struct eng_ring_row *row = header_row(r, ring);
     struct place frontier = {seq->at[0], seq->at[0] * r->stripe->segment_units};
     uint32_t i = 0;
 
@@ -192,30 +199,42 @@ static struct place find_frontier(struct eng_recovering *r, uint8_t pool,
     return i == seq->n && i > 1 ? behind_newest(r, seq) : frontier;
 }
 
-static void build_ring(struct eng_recovering *r, uint8_t pool, struct sequence *seq)
+static void build_ring(struct eng_recovering *r, uint8_t ring_id, struct sequence *seq)
 {
     struct eng_stripe *stripe = r->stripe;
-    struct eng_ring *ring = eng_ring_of(stripe, pool);
+    struct eng_ring *ring = eng_ring_of(stripe, ring_id);
 
-    ring->max_segments = eng_pool_max_segments(&stripe->store->super, stripe->index, pool);
     ring->hand_segment = ENG_NO_SEGMENT;
     ring->tail_segment = ENG_NO_SEGMENT;
     ring->write_segment = ENG_NO_SEGMENT;
-    list_known(r, pool, seq);
-    uint32_t tail = insert_adopted(r, pool, seq);
+    list_known(r, ring_id, seq);
+    uint32_t tail = eng_ring_kind_of(ring_id) == ENG_RING_M ? insert_adopted(r, ring_id, seq)
+                                                            : find_tail(stripe, seq);
     ring->n_segments = seq->n;
     if (seq->n == 0)
         return;
-    if (ring->max_segments < seq->n)
-        ring->max_segments = seq->n;
     for (uint32_t i = 0; i < seq->n; i++)
         stripe->rt->segments[seq->at[i]].successor = seq->at[(i + 1) % seq->n];
-    struct place frontier = find_frontier(r, pool, seq);
+    struct place frontier = find_frontier(r, ring_id, seq);
     ring->tail_segment = seq->at[tail];
     ring->hand_segment = frontier.segment;
     ring->hand = eng_align_up(frontier.units, ENG_PAGE_UNITS);
     ring->write_segment = ring->hand_segment;
     ring->cursor = ring->hand;
+}
+
+/* A pool that never evicts keeps what it has, though it were more than its share. */
+static void build_pool(struct eng_recovering *r, uint8_t pool, struct sequence *seq)
+{
+    struct eng_stripe *stripe = r->stripe;
+    struct eng_ring *m = eng_ring_of(stripe, eng_ring_id(pool, ENG_RING_M));
+
+    eng_ring_share_locked(stripe, pool);
+    build_ring(r, eng_ring_id(pool, ENG_RING_M), seq);
+    build_ring(r, eng_ring_id(pool, ENG_RING_S), seq);
+    if ((stripe->store->super.pools[pool].flags & ENG_POOL_NEVER_EVICT) != 0 &&
+        m->max_segments < m->n_segments)
+        m->max_segments = m->n_segments;
 }
 
 gyre_err eng_rings_build(struct eng_recovering *r)
@@ -233,7 +252,7 @@ gyre_err eng_rings_build(struct eng_recovering *r)
             *row = (struct eng_segment_row){.successor = ENG_NO_SEGMENT};
     }
     for (uint8_t pool = 0; pool < stripe->store->super.n_pools; pool++)
-        build_ring(r, pool, &seq);
+        build_pool(r, pool, &seq);
     free(seq.at);
     return GYRE_OK;
 }

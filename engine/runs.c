@@ -41,6 +41,8 @@ static void drop(struct eng_ring *ring, uint32_t i)
             *eng_run_at(ring, k) = *eng_run_at(ring, k + 1);
     }
     ring->n_runs--;
+    if (i < ring->n_left)
+        ring->n_left--;
 }
 
 void eng_runs_drop_locked(struct eng_ring *ring, uint32_t i)
@@ -50,8 +52,8 @@ void eng_runs_drop_locked(struct eng_ring *ring, uint32_t i)
     end_change(ring);
 }
 
-void eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
-                          uint64_t end, uint64_t limit_units)
+uint64_t eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
+                              uint64_t end, uint64_t limit_units)
 {
     GYRE_CHECK(start < end && start % ENG_PAGE_UNITS == 0 && end % ENG_PAGE_UNITS == 0);
     begin_change(ring);
@@ -67,26 +69,55 @@ void eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uint64_
     while (ring->n_runs > 1 && ring->clean_units > limit_units)
         drop(ring, 0);
     end_change(ring);
+    return length(eng_run_at(ring, ring->n_runs - 1));
 }
 
-bool eng_runs_take_locked(struct eng_ring *ring, uint64_t units, uint64_t *start_out,
+/* The oldest run of `least` units; n_runs: there is none. */
+static uint32_t find_oldest(const struct eng_ring *ring, uint64_t least)
+{
+    uint32_t i = 0;
+    while (i < ring->n_runs && length(eng_run_get(ring, i)) < least)
+        i++;
+    return i;
+}
+
+/* The shortest of `least` units in a segment. */
+static uint32_t find_shortest(const struct eng_ring *ring, uint64_t segment_units, uint64_t segment,
+                              uint64_t least)
+{
+    uint32_t found = ring->n_runs;
+    for (uint32_t i = 0; i < ring->n_runs; i++) {
+        const struct eng_run *run = eng_run_get(ring, i);
+        if (run->start / segment_units == segment && length(run) >= least &&
+            (found == ring->n_runs || length(run) < length(eng_run_get(ring, found))))
+            found = i;
+    }
+    return found;
+}
+
+bool eng_runs_take_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t least,
+                          uint64_t most, uint64_t *start_out, uint64_t *units_out,
                           uint32_t *n_older_out)
 {
-    for (uint32_t i = 0; i < ring->n_runs; i++) {
-        struct eng_run *run = eng_run_at(ring, i);
-        if (length(run) < units)
-            continue;
-        *start_out = run->start;
-        *n_older_out = i;
-        begin_change(ring);
-        run->start += units;
-        ring->clean_units -= units;
-        if (run->start == run->end)
-            drop(ring, i);
-        end_change(ring);
-        return true;
-    }
-    return false;
+    uint32_t i = ring->n_runs;
+    if (least < most && ring->cursor > 0)
+        i = find_shortest(ring, segment_units, (ring->cursor - 1) / segment_units, least);
+    if (i == ring->n_runs)
+        i = find_oldest(ring, least);
+    if (i == ring->n_runs)
+        return false;
+    struct eng_run *run = eng_run_at(ring, i);
+    uint64_t units = length(run) < most ? length(run) : most;
+    *units_out = units;
+    *start_out = run->start;
+    *n_older_out = i;
+    begin_change(ring);
+    run->start += units;
+    ring->clean_units -= units;
+    if (run->start == run->end)
+        drop(ring, i);
+    end_change(ring);
+    return true;
 }
 
 bool eng_runs_give_back_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
@@ -112,6 +143,9 @@ bool eng_runs_give_back_locked(struct eng_ring *ring, uint64_t segment_units, ui
     begin_change(ring);
     ring->first_run = (ring->first_run + ENG_RUNS - 1) % ENG_RUNS;
     ring->n_runs++;
+    /* Something newer was written behind it, unless it is the end of the newest reservation. */
+    if (ring->n_left > 0 || ring->cursor != end)
+        ring->n_left++;
     *eng_run_at(ring, 0) = (struct eng_run){start, end};
     ring->clean_units += end - start;
     end_change(ring);

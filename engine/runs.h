@@ -14,13 +14,16 @@ const struct eng_run *eng_run_get(const struct eng_ring *ring, uint32_t i);
 
 /* Queues [start, end) as the newest, joined to the one before if that ends where this begins,
  * in the same segment. The oldest runs are forgotten while the queue is full or holds more than
- * `limit_units`. */
-void eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
-                          uint64_t end, uint64_t limit_units);
+ * `limit_units`. Returns the length of the run that it is, or is part of, now. */
+uint64_t eng_runs_push_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t start,
+                              uint64_t end, uint64_t limit_units);
 
-/* Cuts `units` (whole pages) from the oldest run that has as many; false: none has. *n_older_out:
- * how many runs before it were too short. */
-bool eng_runs_take_locked(struct eng_ring *ring, uint64_t units, uint64_t *start_out,
+/* Cuts from `least` to `most` units (whole pages) from the oldest run that has `least`; false: none
+ * has. Where less than `most` would do, the shortest run of the segment that is being written is
+ * preferred: small demands do not spoil places for large ones, and what is written together lies
+ * together. *n_older_out: how many runs lie before it. */
+bool eng_runs_take_locked(struct eng_ring *ring, uint64_t segment_units, uint64_t least,
+                          uint64_t most, uint64_t *start_out, uint64_t *units_out,
                           uint32_t *n_older_out);
 
 /* Puts [start, end) back in front of what lies behind it. False when that place is not at the head

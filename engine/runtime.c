@@ -18,6 +18,7 @@
 #include "engine/flight.h"
 #include "engine/geometry.h"
 #include "engine/locks.h"
+#include "engine/parent.h"
 
 #define RT_MAGIC UINT64_C(0x314d495452594721)
 
@@ -66,6 +67,11 @@ static void lay_out(const struct eng_superblock *super, struct eng_runtime_head 
         at = eng_align_up(at + sizeof(struct eng_stripe_rt), ENG_PAGE);
         head->slot_off[i] = at;
         at = eng_align_up(at + n_slots * sizeof(struct eng_slot), ENG_PAGE);
+        head->parent_off[i] = at;
+        at = eng_align_up(at + eng_area_bytes(super, i) / ENG_PARENT_BYTES * sizeof(uint64_t),
+                          ENG_PAGE);
+        head->ghost_off[i] = at;
+        at = eng_align_up(at + eng_ghost_places(n_slots) * sizeof(uint16_t), ENG_PAGE);
         head->granule_off[i] = at;
         at = eng_align_up(at + eng_area_bytes(super, i) / ENG_GRANULE * sizeof(uint32_t), ENG_PAGE);
     }

@@ -21,15 +21,19 @@
 #include "engine/base/mutex.h"
 #include "engine/counters.h"
 #include "engine/format.h"
+#include "engine/policy.h"
+#include "engine/shadow.h"
 
 #define ENG_RT_VERSION 3
 #define ENG_PROCESSES 256
 #define ENG_NOBODY ENG_PROCESSES /* owner of a reservation that is over but not yet ended */
 #define ENG_PINS 32768
-#define ENG_RUNS 1024         /* clean runs known per ring */
-#define ENG_RESERVATIONS 4096 /* extents being written, per stripe */
+#define ENG_RINGS (2 * ENG_MAX_POOLS) /* M of a pool: its number; S: ENG_MAX_POOLS behind it */
+#define ENG_RUNS 1024                 /* clean runs known per ring */
+#define ENG_RESERVATIONS 4096         /* extents being written, per stripe */
 #define ENG_GRANULE (16u << 10)
 #define ENG_NO_SLOT UINT32_MAX
+#define ENG_SAMPLES 1024  /* sampled requests that wait for the shadow, per stripe */
 #define ENG_TENANTS 16384 /* tenants are numbered below */
 #define ENG_BANS 1024
 
@@ -48,9 +52,9 @@ struct eng_pin {
     uint64_t zero_;
 };
 
-/* What RT keeps per directory slot (slot = bucket * 7 + i). 16 bytes. word: generation 24 |
- * verified 1 | hits 2 | spare 5. The generation changes whenever the slot's entry does, so that a
- * late CAS of a reader cannot mark a newer document. */
+/* What RT keeps per directory slot (slot = bucket * 7 + i). 16 bytes. word: generation 22 |
+ * verified 1 | hits 2 | estimate 1 | grade 2 | epoch 4. The generation changes whenever the slot's
+ * entry does, so that a late CAS of a reader cannot mark a newer document. */
 struct eng_slot {
     _Atomic uint32_t word; /* [a] */
     uint32_t units;        /* [w] extent length in ENG_UNIT */
@@ -82,10 +86,21 @@ struct eng_ring {
     uint32_t hand_segment;
     uint32_t n_runs, first_run; /* circular queue below */
     uint32_t runs_in_flight;    /* [w] 1: the queue is being changed */
+    uint32_t n_left;            /* the oldest runs, that newer ones were written before */
     uint64_t hand;              /* units: everything from `cursor` to here is decided */
     uint64_t clean_units;       /* sum of the runs */
     uint64_t laps;
     struct eng_run runs[ENG_RUNS];
+};
+
+/* Sampled requests on their way to the shadow. Why a stale answer is safe: a place that is read
+ * before it was written, or twice, is one wrong sample among a thousand. */
+struct eng_samples {
+    _Atomic uint32_t shift; /* [a] one key in 2^shift is sampled */
+    _Atomic uint32_t off;   /* [a] 1: none is */
+    _Atomic uint64_t head;  /* [a] events written */
+    uint64_t tail;          /* [k] events read */
+    _Atomic uint64_t at[ENG_SAMPLES];
 };
 
 struct eng_stripe_rt {
@@ -96,6 +111,8 @@ struct eng_stripe_rt {
     uint64_t blurred_serial;     /* [w] as the header's */
     _Atomic uint64_t live_units; /* [w], read by anyone */
     _Atomic uint64_t documents;
+    _Atomic uint64_t parts;     /* of these, PARTs */
+    _Atomic uint64_t estimates; /* of these, with a length that is no more than an upper bound */
     _Atomic uint64_t reserved_units;
     _Atomic uint64_t pool_units[ENG_MAX_POOLS]; /* [w], as live_units, by the documents' pools */
     _Atomic uint64_t kept_units[ENG_MAX_POOLS]; /* [w] of these, with the keep bit */
@@ -111,9 +128,16 @@ struct eng_stripe_rt {
     uint64_t sync_done;           /* [sync_lock] the last that succeeded, by its syncs_begun */
     uint32_t horizon_all;         /* [w] that header announces every segment */
     uint32_t n_horizon;
-    uint32_t horizon[ENG_HORIZON];        /* [w] as in the last header written */
-    uint32_t reservations_high;           /* [w] reservations from here on are free */
-    struct eng_ring rings[ENG_MAX_POOLS]; /* by pool; kind M only until a policy splits them */
+    uint32_t horizon[ENG_HORIZON];         /* [w] as in the last header written */
+    uint32_t reservations_high;            /* [w] reservations from here on are free */
+    _Alignas(64) struct eng_policy policy; /* [w] */
+    uint64_t epoch_units;                  /* [w] reserved in this epoch */
+    _Alignas(64) _Atomic uint32_t epoch;   /* [a] counts 64ths of the stripe that were written; on a
+                                              line of its own, since every hit reads it */
+    _Alignas(64) struct eng_ghost ghost;   /* [w] */
+    struct eng_ring rings[ENG_RINGS];
+    struct eng_samples samples;
+    struct eng_shadow shadow; /* [k] */
     struct eng_reservation reservations[ENG_RESERVATIONS];
     struct eng_segment_row segments[ENG_MAX_SEGMENTS]; /* [w] working copy of the table */
 };
@@ -170,6 +194,8 @@ struct eng_runtime_head {
     _Atomic uint32_t pins_high;            /* [a] pins from here on were never taken; only grows */
     uint64_t stripe_off[ENG_MAX_STRIPES];  /* struct eng_stripe_rt */
     uint64_t slot_off[ENG_MAX_STRIPES];    /* struct eng_slot[n_buckets * 7] */
+    uint64_t parent_off[ENG_MAX_STRIPES];  /* u64[segment area / 64 KiB] */
+    uint64_t ghost_off[ENG_MAX_STRIPES];   /* u16[eng_ghost_places(slots)] */
     uint64_t granule_off[ENG_MAX_STRIPES]; /* u32[segment area / ENG_GRANULE]: first slot,
                                               ENG_NO_SLOT if none */
 };

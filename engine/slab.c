@@ -9,14 +9,16 @@
 #include "engine/log.h"
 
 #define SLAB_UNITS ((256u << 10) / ENG_UNIT)
+/* Documents a slab is made for. More would be kept together longer than is good: a slab stays where
+ * it was begun while the log moves on, and its documents' age is judged by their place. */
+#define SLAB_DOCUMENTS 32
 
 enum slab_state { SLAB_NONE, SLAB_IDLE, SLAB_BUSY };
 
 struct eng_slab_cache {
     struct eng_lock lock;
-    struct eng_cond idle; /* a slab is no longer busy */
-    struct eng_slab slabs[ENG_MAX_POOLS]
-                         [ENG_SLABS]; /* state_ under the lock, the rest the holder's */
+    struct eng_cond idle;                        /* a slab is no longer busy */
+    struct eng_slab slabs[ENG_RINGS][ENG_SLABS]; /* state_ under the lock, the rest the holder's */
 };
 
 gyre_err eng_slabs_create(struct eng_slab_cache **cache_out)
@@ -46,27 +48,26 @@ static void retire(struct eng_stripe *stripe, struct eng_slab *slab)
 }
 
 /* Small segments get small slabs, so that a few open ones are not half of a ring. */
-static uint64_t full_size(const struct eng_stripe *stripe)
+static uint64_t full_size(const struct eng_stripe *stripe, uint64_t units)
 {
     uint64_t sixteenth = stripe->segment_units / 16;
-    return sixteenth < SLAB_UNITS ? sixteenth : SLAB_UNITS;
+    uint64_t most = sixteenth < SLAB_UNITS ? sixteenth : SLAB_UNITS;
+    uint64_t size = eng_align_up(units * SLAB_DOCUMENTS, ENG_PAGE_UNITS);
+    return size < most ? size : most;
 }
 
-/* Where a pool is nearly full, single free pages are what is left. */
+/* Between documents that stay lie single free pages: a slab takes them as they come. */
 static gyre_err reserve(struct eng_stripe *stripe, uint64_t units, struct eng_slab *slab)
 {
-    uint64_t need = eng_align_up(units, ENG_PAGE_UNITS);
-    uint64_t size = full_size(stripe);
-    gyre_err err = eng_log_reserve(stripe, slab->pool, size > need ? size : need, true,
-                                   &slab->start, &slab->reservation);
-    if (err == GYRE_NO_SPACE && size > need) {
-        size = need;
-        err = eng_log_reserve(stripe, slab->pool, size, true, &slab->start, &slab->reservation);
-    }
+    uint64_t least = eng_align_up(units, ENG_PAGE_UNITS);
+    uint64_t most = full_size(stripe, units);
+    uint64_t size;
+    gyre_err err = eng_log_reserve_slab(stripe, slab->ring, least, most > least ? most : least,
+                                        &slab->start, &size, &slab->reservation);
     if (err != GYRE_OK)
         return err;
     slab->used = slab->start;
-    slab->end = slab->start + (size > need ? size : need);
+    slab->end = slab->start + size;
     return GYRE_OK;
 }
 
@@ -96,20 +97,20 @@ static void set_state(struct eng_slab_cache *cache, struct eng_slab *slab, enum 
     eng_lock_release(&cache->lock);
 }
 
-gyre_err eng_slab_acquire(struct eng_stripe *stripe, uint8_t pool, uint64_t units,
+gyre_err eng_slab_acquire(struct eng_stripe *stripe, uint8_t ring, uint64_t units,
                           struct eng_slab **slab_out)
 {
     struct eng_slab_cache *cache = stripe->slabs;
     struct eng_slab *slab;
-    GYRE_CHECK(pool < ENG_MAX_POOLS && units > 0);
+    GYRE_CHECK(ring < ENG_RINGS && units > 0);
     *slab_out = NULL;
     eng_lock_acquire(&cache->lock);
-    while ((slab = choose_locked(cache->slabs[pool], units)) == NULL)
+    while ((slab = choose_locked(cache->slabs[ring], units)) == NULL)
         eng_cond_wait(&cache->idle, &cache->lock);
     slab->state_ = SLAB_BUSY;
     eng_lock_release(&cache->lock);
 
-    slab->pool = pool;
+    slab->ring = ring;
     if (slab->end - slab->used < units) {
         if (slab->end != slab->start)
             retire(stripe, slab);
@@ -129,11 +130,11 @@ void eng_slab_release(struct eng_stripe *stripe, struct eng_slab *slab)
     set_state(stripe->slabs, slab, SLAB_IDLE);
 }
 
-static void retire_pool(struct eng_stripe *stripe, uint8_t pool)
+static void retire_ring(struct eng_stripe *stripe, uint8_t ring)
 {
     struct eng_slab_cache *cache = stripe->slabs;
     for (int i = 0; i < ENG_SLABS; i++) {
-        struct eng_slab *slab = &cache->slabs[pool][i];
+        struct eng_slab *slab = &cache->slabs[ring][i];
         eng_lock_acquire(&cache->lock);
         while (slab->state_ == SLAB_BUSY)
             eng_cond_wait(&cache->idle, &cache->lock);
@@ -149,6 +150,6 @@ static void retire_pool(struct eng_stripe *stripe, uint8_t pool)
 
 void eng_slabs_retire(struct eng_stripe *stripe)
 {
-    for (uint8_t pool = 0; pool < ENG_MAX_POOLS; pool++)
-        retire_pool(stripe, pool);
+    for (uint8_t ring = 0; ring < ENG_RINGS; ring++)
+        retire_ring(stripe, ring);
 }

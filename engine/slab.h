@@ -7,20 +7,20 @@
  * can only overwrite the slab owner's own bytes.
  *
  * Owns:    the cache, from eng_slabs_create to eng_slabs_destroy. Threads: any.
- * Blocks:  while all slabs of a pool are busy, and as eng_log_reserve. Keeps: E9.
+ * Blocks:  while all slabs of a ring are busy, and as eng_log_reserve. Keeps: E9.
  */
 #pragma once
 
 #include "engine/store.h"
 
-#define ENG_SLABS 16 /* open per pool and stripe */
+#define ENG_SLABS 16 /* open per ring and stripe */
 
 /* A slab held by one writer. */
 struct eng_slab {
     uint64_t start, end; /* units, whole pages */
     uint64_t used;       /* units from the stripe's start: everything before is taken */
     uint32_t reservation;
-    uint8_t pool;
+    uint8_t ring;
     uint8_t state_;
 };
 
@@ -32,9 +32,9 @@ GYRE_MUST_USE gyre_err eng_slabs_create(struct eng_slab_cache **cache_out);
 /* All slabs must have been retired, or the stripe be past use. NULL is allowed. */
 void eng_slabs_destroy(struct eng_slab_cache *cache);
 
-/* A slab of the pool with room for `units`, the caller's until eng_slab_release. NO_SPACE, BUSY,
+/* A slab of the ring with room for `units`, the caller's until eng_slab_release. NO_SPACE, BUSY,
  * IO. */
-GYRE_MUST_USE gyre_err eng_slab_acquire(struct eng_stripe *stripe, uint8_t pool, uint64_t units,
+GYRE_MUST_USE gyre_err eng_slab_acquire(struct eng_stripe *stripe, uint8_t ring, uint64_t units,
                                         struct eng_slab **slab_out);
 void eng_slab_release(struct eng_stripe *stripe, struct eng_slab *slab);
 

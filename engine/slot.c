@@ -56,6 +56,10 @@ static void count_locked(struct eng_stripe *stripe, uint64_t entry, const struct
     if (unlikely(eng_entry_keep(entry)))
         add_locked(&rt->kept_units[pool], units);
     eng_tenant_count(stripe->store, at->tenant, units);
+    if (eng_entry_kind(entry) == ENG_KIND_PART)
+        add_locked(&rt->parts, sign);
+    if ((atomic_load_explicit(&at->word, memory_order_relaxed) & ENG_SLOT_ESTIMATE) != 0)
+        add_locked(&rt->estimates, sign);
 }
 
 void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry,
@@ -69,7 +73,7 @@ void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t ent
     at->class_ = record->class_;
     at->next = head_of(head);
     atomic_store_explicit(head, slot, memory_order_relaxed);
-    count_locked(stripe, entry, at, 1);
+    count_locked(stripe, entry, record, 1);
     stripe->rt->slot_counted = 1;
 }
 
@@ -85,14 +89,36 @@ void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t e
         GYRE_CHECK(at != ENG_NO_SLOT);
         stripe->slots[at].next = stripe->slots[slot].next;
     }
-    count_locked(stripe, entry, &stripe->slots[slot], UINT64_MAX);
+    count_locked(stripe, entry, &stripe->slots[slot], -(uint64_t)1);
     stripe->rt->slot_counted = 0;
+}
+
+void eng_slot_estimate(struct eng_slot *slot, const struct eng_slot *record)
+{
+    uint32_t word = atomic_load_explicit(&record->word, memory_order_relaxed);
+    if ((word & ENG_SLOT_ESTIMATE) != 0)
+        atomic_fetch_or_explicit(&slot->word, ENG_SLOT_ESTIMATE, memory_order_relaxed);
+    else
+        atomic_fetch_and_explicit(&slot->word, ~ENG_SLOT_ESTIMATE, memory_order_relaxed);
+}
+
+void eng_slot_measure_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry,
+                             const struct eng_slot *record)
+{
+    struct eng_slot *at = &stripe->slots[slot];
+    count_locked(stripe, entry, at, -(uint64_t)1);
+    at->units = record->units;
+    at->tenant = record->tenant;
+    at->retention = record->retention;
+    at->class_ = record->class_;
+    atomic_fetch_and_explicit(&at->word, ~ENG_SLOT_ESTIMATE, memory_order_relaxed);
+    count_locked(stripe, entry, at, 1);
 }
 
 uint32_t eng_slot_next_word(const struct eng_slot *slot, uint32_t flags)
 {
     uint32_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
-    return ((word & ENG_SLOT_GENERATION) + (UINT32_C(1) << 8)) | flags;
+    return ((word & ENG_SLOT_GENERATION) + ENG_SLOT_GENERATION_ONE) | flags;
 }
 
 uint32_t eng_granule_first_locked(const struct eng_stripe *stripe, uint64_t granule)
@@ -122,14 +148,38 @@ void eng_slot_mark_verified(struct eng_slot *slot, uint32_t slot_word)
 }
 
 /* Saturates, so that a hot document's line is only read. */
-void eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word)
+bool eng_slot_count_hit(struct eng_slot *slot, uint32_t slot_word, uint32_t epoch)
 {
     uint32_t now = atomic_load_explicit(&slot->word, memory_order_relaxed);
     while (((now ^ slot_word) & ENG_SLOT_GENERATION) == 0 &&
-           (now & ENG_SLOT_HITS) != ENG_SLOT_HITS) {
-        if (atomic_compare_exchange_weak_explicit(&slot->word, &now, now + ENG_SLOT_HIT,
-                                                  memory_order_relaxed, memory_order_relaxed))
-            return;
+           (now & ENG_SLOT_HITS) != ENG_SLOT_HITS && ((now ^ epoch) & ENG_SLOT_EPOCH) != 0) {
+        uint32_t next = (now & ~ENG_SLOT_EPOCH) + ENG_SLOT_HIT + (epoch & ENG_SLOT_EPOCH);
+        if (atomic_compare_exchange_weak_explicit(&slot->word, &now, next, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+bool eng_slot_note_epoch(struct eng_slot *slot, uint32_t slot_word, uint32_t epoch)
+{
+    uint32_t now = atomic_load_explicit(&slot->word, memory_order_relaxed);
+    while (((now ^ slot_word) & ENG_SLOT_GENERATION) == 0 &&
+           ((now ^ epoch) & ENG_SLOT_EPOCH) != 0) {
+        uint32_t next = (now & ~ENG_SLOT_EPOCH) | (epoch & ENG_SLOT_EPOCH);
+        if (atomic_compare_exchange_weak_explicit(&slot->word, &now, next, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+void eng_slot_cool(struct eng_slot *slot)
+{
+    uint32_t now = atomic_load_explicit(&slot->word, memory_order_relaxed);
+    while ((now & ENG_SLOT_HITS) != 0 &&
+           !atomic_compare_exchange_weak_explicit(&slot->word, &now, now - ENG_SLOT_HIT,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
     }
 }
 

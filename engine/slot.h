@@ -45,5 +45,10 @@ void eng_slot_list_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t ent
                           const struct eng_slot *record);
 /* Takes it off its list and out of the totals; `entry` is the one it was listed by. */
 void eng_slot_unlist_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry);
+/* Marks the length of a listed document as an estimate if that of `record` is. */
+void eng_slot_estimate(struct eng_slot *slot, const struct eng_slot *record);
+/* Gives a listed document, whose record was made without its header, what the header tells. */
+void eng_slot_measure_locked(struct eng_stripe *stripe, uint32_t slot, uint64_t entry,
+                             const struct eng_slot *record);
 /* A slot word of the next generation, with the `flags` (verified, hits) given. */
 uint32_t eng_slot_next_word(const struct eng_slot *slot, uint32_t flags);

@@ -201,6 +201,7 @@ gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_ou
     store->rt.fd = -1;
     store->sync_interval_ms = open->sync_interval_ms;
     store->lock_wait_ns = LOCK_WAIT_NS;
+    store->hollow = open->hollow;
     store->read_only = open->read_only;
     if (open->read_only) {
         err = open_to_look(store, &home);
@@ -223,7 +224,8 @@ gyre_err eng_store_open(const struct eng_open *open, struct eng_store **store_ou
     store->lock->fd = -1;
     TRY(take_lock(store, &home));
     TRY(open_locked(store, &home));
-    err = eng_keeper_start(store);
+    if (!open->hollow)
+        err = eng_keeper_start(store);
     if (err != GYRE_OK)
         err = eng_refuse(open, err,
                          "%s: cannot start a thread: raise the limit on processes (ulimit -u)",

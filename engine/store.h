@@ -31,6 +31,9 @@ struct eng_stripe {
     struct eng_stripe_rt *rt;       /* [c] */
     struct eng_slot *slots;         /* [c] in RT */
     _Atomic uint32_t *granules;     /* [c] in RT */
+    _Atomic uint64_t *parents;      /* [c] in RT; engine/parent.h */
+    uint16_t *ghost;                /* [c] in RT; written under the alloc lock */
+    uint64_t n_ghost;               /* [c] places in it */
     struct eng_bucket *buckets;     /* [c] shared mapping of the volume file */
     const uint8_t *data;            /* [c] read-only mapping of the segment area */
     uint64_t area_bytes;            /* [c] n_segments * segment_bytes */
@@ -61,6 +64,9 @@ struct eng_open {
     const struct eng_pool_want *pools; /* geometry.h */
     uint32_t n_pools;
     uint32_t lock_wait_ms; /* for other processes that open or close it; 0: half a minute */
+    enum eng_retention retention;
+    bool hollow; /* bodies are not written, files not allocated, no thread is started: for
+                    simulations of policy and space */
     void (*progress)(void *data, const char *what, uint64_t done, uint64_t total);
     void *progress_data;
     char *message; /* gets the sentence on failure */
@@ -93,6 +99,7 @@ struct eng_store {
     _Atomic uint32_t active;   /* calls in progress that a close waits for */
     uint32_t sync_interval_ms;
     uint64_t lock_wait_ns;     /* [c] bound on waiting for another process in a stripe's lock */
+    bool hollow;               /* [c] as asked for in eng_open */
     struct eng_keeper *keeper; /* engine/keeper.h; NULL while none runs */
 };
 

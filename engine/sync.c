@@ -57,13 +57,13 @@ static void announce_in_use(const struct eng_stripe *stripe, struct horizon *hor
 {
     const struct eng_stripe_rt *rt = stripe->rt;
 
-    for (uint32_t pool = 0; pool < ENG_MAX_POOLS; pool++) {
-        const struct eng_ring *ring = &rt->rings[pool];
+    for (uint32_t i = 0; i < ENG_RINGS; i++) {
+        const struct eng_ring *ring = &rt->rings[i];
         if (ring->n_segments == 0)
             continue;
         must_announce(horizon, ring->hand_segment);
-        for (uint32_t i = 0; i < ring->n_runs; i++)
-            must_announce(horizon, eng_segment_of(stripe, eng_run_get(ring, i)->start));
+        for (uint32_t run = 0; run < ring->n_runs; run++)
+            must_announce(horizon, eng_segment_of(stripe, eng_run_get(ring, run)->start));
     }
     for (uint32_t i = 0; i < rt->reservations_high; i++)
         if (rt->reservations[i].start < rt->reservations[i].end)
@@ -84,9 +84,9 @@ bool eng_horizon_in_use_locked(const struct eng_stripe *stripe, uint32_t segment
 /* The one segment that each hand enters next: whoever extends the horizon is about to enter it. */
 static void announce_next(const struct eng_stripe *stripe, struct horizon *horizon)
 {
-    for (uint32_t pool = 0; pool < stripe->store->super.n_pools; pool++) {
+    for (uint8_t ring = 0; ring < ENG_RINGS; ring++) {
         uint32_t next;
-        if (eng_ring_ahead_locked(stripe, (uint8_t)pool, &next, 1) == 1)
+        if (eng_ring_ahead_locked(stripe, ring, &next, 1) == 1)
             must_announce(horizon, next);
     }
 }
@@ -97,52 +97,16 @@ static void announce_ahead(const struct eng_stripe *stripe, struct horizon *hori
     uint64_t wanted = AHEAD_BYTES / (stripe->segment_units << ENG_UNIT_SHIFT);
     size_t max = wanted < AHEAD_MIN ? AHEAD_MIN : wanted > AHEAD_MAX ? AHEAD_MAX : (size_t)wanted;
 
-    for (uint32_t pool = stripe->store->super.n_pools; pool-- > 0;) {
+    for (uint8_t ring = ENG_RINGS; ring-- > 0;) {
         uint32_t next[AHEAD_MAX];
-        size_t n = eng_ring_ahead_locked(stripe, (uint8_t)pool, next,
-                                         pool == ENG_POOL_MAIN ? max : AHEAD_MIN);
+        size_t n = eng_ring_ahead_locked(stripe, ring, next,
+                                         eng_ring_pool(ring) == ENG_POOL_MAIN ? max : AHEAD_MIN);
         for (size_t i = 0; i < n && announce(horizon, next[i]); i++) {
         }
     }
 }
 
 /* ---- The header ---- */
-
-/* Whether a document or an extent being written begins in [start, end), units of one segment. */
-static bool written_between(const struct eng_stripe *stripe, uint64_t start, uint64_t end)
-{
-    const struct eng_stripe_rt *rt = stripe->rt;
-    uint64_t per_granule = ENG_GRANULE / ENG_UNIT;
-
-    for (uint32_t i = 0; i < rt->reservations_high; i++)
-        if (rt->reservations[i].start < rt->reservations[i].end &&
-            rt->reservations[i].start >= start && rt->reservations[i].start < end)
-            return true;
-    for (uint64_t g = start / per_granule; g * per_granule < end; g++) {
-        uint32_t slot = eng_granule_first_locked(stripe, g);
-        for (; slot != ENG_NO_SLOT; slot = eng_granule_next_locked(stripe, slot)) {
-            uint64_t offset = eng_entry_offset(eng_directory_entry(stripe, slot));
-            if (offset >= start && offset < end)
-                return true;
-        }
-    }
-    return false;
-}
-
-/* Whether writers have left something between a clean run and a later place of the ring: the next
- * run, or the hand. */
-static bool written_behind(const struct eng_stripe *stripe, const struct eng_run *run,
-                           uint32_t later_segment, uint64_t later)
-{
-    uint64_t units = stripe->segment_units;
-    uint32_t segment = eng_segment_of(stripe, run->start);
-
-    if (segment == later_segment)
-        return written_between(stripe, run->end, later);
-    return stripe->rt->segments[segment].successor != later_segment ||
-           written_between(stripe, run->end, (segment + UINT64_C(1)) * units) ||
-           written_between(stripe, later_segment * units, later);
-}
 
 /* Where writing goes on: the oldest clean run that nothing newer lies behind. Older ones are
  * leftovers too short for what came; a hand that began anew at one of them would take the newest
@@ -153,11 +117,8 @@ static void find_frontier(const struct eng_stripe *stripe, const struct eng_ring
     uint64_t frontier = ring->hand;
 
     row->segment = ring->hand_segment;
-    for (uint32_t i = ring->n_runs; i-- > 0;) {
-        const struct eng_run *run = eng_run_get(ring, i);
-        if (written_behind(stripe, run, row->segment, frontier))
-            break;
-        frontier = run->start;
+    if (ring->n_left < ring->n_runs) {
+        frontier = eng_run_get(ring, ring->n_left)->start;
         row->segment = eng_segment_of(stripe, frontier);
     }
     row->cursor = frontier << ENG_UNIT_SHIFT;
@@ -165,13 +126,15 @@ static void find_frontier(const struct eng_stripe *stripe, const struct eng_ring
 
 static void fill_rings(const struct eng_stripe *stripe, struct eng_stripe_header *header)
 {
-    for (uint32_t pool = 0; pool < stripe->store->super.n_pools; pool++) {
-        struct eng_ring_row *row = &header->rings[2 * pool + ENG_RING_M];
-        const struct eng_ring *ring = &stripe->rt->rings[pool];
+    header->mode = eng_policy_mode(&stripe->rt->policy);
+    for (uint8_t i = 0; i < ENG_RINGS; i++) {
+        uint8_t pool = eng_ring_pool(i);
+        struct eng_ring_row *row = &header->rings[2 * pool + eng_ring_kind_of(i)];
+        const struct eng_ring *ring = &stripe->rt->rings[i];
         if (ring->n_segments == 0)
             continue;
-        row->pool = (uint8_t)pool;
-        row->kind = ENG_RING_M;
+        row->pool = pool;
+        row->kind = (uint8_t)eng_ring_kind_of(i);
         row->used = 1;
         find_frontier(stripe, ring, row);
     }
@@ -250,35 +213,41 @@ static gyre_err sync_directory(const struct eng_stripe *stripe)
 
 /* Where the hands were when the serial was noted. */
 struct hands {
-    uint32_t segment[ENG_MAX_POOLS]; /* ENG_NO_SEGMENT: the ring was not in use */
+    uint32_t segment[ENG_RINGS]; /* ENG_NO_SEGMENT: the ring was not in use */
 };
 
 static struct hands note_hands(const struct eng_stripe *stripe)
 {
     struct hands hands;
 
-    for (uint32_t pool = 0; pool < ENG_MAX_POOLS; pool++) {
-        const struct eng_ring *ring = &stripe->rt->rings[pool];
-        hands.segment[pool] = ring->n_segments != 0 ? ring->hand_segment : ENG_NO_SEGMENT;
+    for (uint32_t i = 0; i < ENG_RINGS; i++) {
+        const struct eng_ring *ring = &stripe->rt->rings[i];
+        hands.segment[i] = ring->n_segments != 0 ? ring->hand_segment : ENG_NO_SEGMENT;
     }
     return hands;
 }
 
-/* Announces what the hands have passed since: it may be full of documents already. */
+/* Announces what the hands have passed since: it may be full of documents already. A segment that
+ * changed its ring meanwhile breaks the way from the old place; then all of the ring is named. */
 static void announce_passed(const struct eng_stripe *stripe, const struct hands *before,
                             struct horizon *horizon)
 {
     const struct eng_stripe_rt *rt = stripe->rt;
 
-    for (uint32_t pool = 0; pool < ENG_MAX_POOLS; pool++) {
-        const struct eng_ring *ring = &rt->rings[pool];
+    for (uint32_t ring_id = 0; ring_id < ENG_RINGS; ring_id++) {
+        const struct eng_ring *ring = &rt->rings[ring_id];
         if (ring->n_segments == 0)
             continue;
-        uint32_t at = before->segment[pool] != ENG_NO_SEGMENT
-                          ? before->segment[pool]
+        uint32_t at = before->segment[ring_id] != ENG_NO_SEGMENT
+                          ? before->segment[ring_id]
                           : rt->segments[ring->tail_segment].successor;
-        for (uint32_t i = 0;
-             i < ring->n_segments && at < stripe->n_segments && at != ring->hand_segment; i++) {
+        bool moved = rt->segments[at].pool != eng_ring_pool((uint8_t)ring_id) ||
+                     rt->segments[at].kind != eng_ring_kind_of((uint8_t)ring_id);
+        if (moved)
+            at = ring->hand_segment;
+        for (uint32_t i = 0; i < ring->n_segments && at < stripe->n_segments; i++) {
+            if (at == ring->hand_segment && !moved)
+                break;
             must_announce(horizon, at);
             at = rt->segments[at].successor;
         }

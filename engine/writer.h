@@ -31,6 +31,7 @@ struct eng_extent {
     struct eng_stripe *stripe; /* NULL: empty */
     uint64_t start, units;     /* whole pages */
     uint32_t reservation;
+    uint8_t ring;
 };
 
 /* A PART being filled: page of header and chunk CRCs first, body behind. */

@@ -65,7 +65,8 @@ struct srv_options {
     uint64_t body_rate; /* bytes a second */
     uint64_t send_timeout;
     uint64_t drain_timeout;
-    uint64_t etag; /* enum srv_s3_etag */
+    uint64_t retention; /* of enum gyre_retention, AUTO being 0 */
+    uint64_t etag;      /* enum srv_s3_etag */
     char *region;
     uint64_t lifecycle_day; /* ms */
     bool anonymous;

@@ -36,6 +36,7 @@ static const char *const etag_names[] = {
     [SRV_S3_ETAG_MD5] = "md5", [SRV_S3_ETAG_OPAQUE] = "opaque"};
 static const char *const format_names[] = {
     [SRV_ACCESS_COMBINED] = "combined", [SRV_ACCESS_JSON] = "json"};
+static const char *const retention_names[] = {"auto", "fifo", "frequency", "recency"};
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
 bool srv_option_error(char error_out[SRV_OPTIONS_ERROR_MAX], const char *where, const char *format,
@@ -252,6 +253,10 @@ bool srv_option_set(struct srv_options *options, const struct srv_option *option
     case SRV_OPTION_DURATION: return set_duration(field, text, where, error_out);
     case SRV_OPTION_COUNT: return set_count(field, text, where, error_out);
     case SRV_OPTION_ETAG: return srv_option_etag(text, where, field, error_out);
+    case SRV_OPTION_RETENTION:
+        return set_choice(field, retention_names,
+                          sizeof(retention_names) / sizeof(retention_names[0]), text, where,
+                          error_out);
     default:
         return set_choice(field, level_names, sizeof(level_names) / sizeof(level_names[0]), text,
                           where, error_out);

@@ -94,6 +94,7 @@ struct gyre_store *srv_store_try_open(const struct srv_options *options, enum gy
     open.average_object_bytes = (uint32_t)options->object_size;
     open.sync_interval_ms =
         (uint32_t)(options->sync_interval < UINT32_MAX ? options->sync_interval : UINT32_MAX);
+    open.retention = (enum gyre_retention)(GYRE_RETENTION_AUTO + options->retention);
     srv_progress_init(&progress);
     open.progress = srv_progress_show;
     open.progress_data = &progress;

@@ -1,5 +1,5 @@
-"""A full store: three times its capacity goes in, the disk use stays within the size, the newest objects are there, memory is flat, and a
-slow reader neither gets wrong bytes nor holds anybody up."""
+"""A full store: three times its capacity goes in, the disk use stays within the size, what is newest is there (with --retention fifo half
+a store of it, by default what the ring for newcomers holds), what is asked for stays, memory is flat, and a slow reader neither gets wrong bytes nor holds anybody up."""
 
 import hashlib
 import http.client
@@ -40,8 +40,9 @@ def names_bytes(path):
     return sum(os.lstat(os.path.join(path, name)).st_blocks * 512 for name in os.listdir(path) if name.startswith("names.sqlite"))
 
 
-def three_times_over(sizes, store_mib):
-    with gs.Server(size=f"{store_mib}M") as server:
+def three_times_over(sizes, store_mib, retention):
+    kept = store_mib * MIB // 2 if retention == "fifo" else store_mib * MIB // 32
+    with gs.Server("--retention", retention, size=f"{store_mib}M") as server:
         conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         put(conn, "/cap", b"")
         written, key, failed, keys, marks = 0, 0, 0, [], []
@@ -68,8 +69,8 @@ def three_times_over(sizes, store_mib):
             res = conn.getresponse()
             body = res.read()
             wrong += res.status == 200 and body != value(key, size)
-            missing += res.status != 200 and seen < store_mib * MIB // 2
-        gs.check_eq(f"sizes {sizes}: no wrong bytes, the newest half is there", (wrong, missing), (0, 0))
+            missing += res.status != 200 and seen < kept
+        gs.check_eq(f"sizes {sizes}, {retention}: no wrong bytes, the newest are there", (wrong, missing), (0, 0))
         conn.request("HEAD", "/cap")
         res = conn.getresponse()
         res.read()
@@ -118,9 +119,10 @@ def slow_reader():
 
 
 def main():
-    three_times_over([1000, 4096, 30000, 200000, 3 * MIB], 256)
-    three_times_over([4096], 64)
-    three_times_over([MIB], 64)
+    three_times_over([1000, 4096, 30000, 200000, 3 * MIB], 256, "auto")
+    three_times_over([4096], 64, "auto")
+    three_times_over([4096], 64, "fifo")
+    three_times_over([MIB], 64, "fifo")
     slow_reader()
     gs.finish()
 

@@ -6,6 +6,7 @@
 
 #include "engine/directory.h"
 #include "engine/locks.h"
+#include "engine/parent.h"
 #include "tests/harness/test.h"
 
 struct bare {
@@ -38,6 +39,9 @@ static inline struct bare bare_create(uint32_t n_buckets, uint64_t area_bytes, u
     stripe->granules = bare_memory(area_bytes / ENG_GRANULE * sizeof(uint32_t));
     for (uint64_t i = 0; i < area_bytes / ENG_GRANULE; i++)
         atomic_init(&stripe->granules[i], ENG_NO_SLOT);
+    stripe->parents = bare_memory(area_bytes / ENG_PARENT_BYTES * sizeof(uint64_t));
+    stripe->n_ghost = eng_ghost_places((uint64_t)n_buckets * ENG_BUCKET_ENTRIES);
+    stripe->ghost = bare_memory(stripe->n_ghost * sizeof(uint16_t));
     stripe->n_buckets = n_buckets;
     stripe->n_segments = n_segments;
     stripe->area_bytes = area_bytes;

@@ -131,7 +131,7 @@ TEST(fourteen_keys_of_one_tag_and_bucket_are_all_found)
     uint32_t cold = slot_of(&bare, &place, entry_of(&place, 5));
     for (uint32_t i = 0; i < found.n; i++) /* a hit for each but one: that one has to go */
         if (found.at[i].slot != cold)
-            eng_slot_count_hit(&bare.stripe->slots[found.at[i].slot], found.at[i].slot_word);
+            eng_slot_count_hit(&bare.stripe->slots[found.at[i].slot], found.at[i].slot_word, 1);
     CHECK_OK(insert(&bare, &place, entry_of(&place, 100), &displaced));
     CHECK_EQ_U64(displaced.entry, entry_of(&place, 5));
     CHECK_EQ_U64(displaced.units, 4);
@@ -219,7 +219,7 @@ TEST(inv_E4_a_late_mark_never_reaches_a_newer_document)
     eng_directory_lookup(bare.stripe, &place, &before);
     struct eng_slot *slot = &bare.stripe->slots[before.at[0].slot];
     eng_slot_mark_verified(slot, before.at[0].slot_word);
-    eng_slot_count_hit(slot, before.at[0].slot_word);
+    eng_slot_count_hit(slot, before.at[0].slot_word, 1);
     uint32_t marked = atomic_load(&slot->word);
     CHECK((marked & ENG_SLOT_VERIFIED) != 0 && (marked & ENG_SLOT_HITS) == ENG_SLOT_HIT);
 
@@ -229,8 +229,8 @@ TEST(inv_E4_a_late_mark_never_reaches_a_newer_document)
                                        before.at[0].entry, &record));
     eng_alloc_unlock(bare.stripe);
     eng_slot_mark_verified(slot, marked);
-    eng_slot_count_hit(slot, marked);
-    CHECK_EQ_U64(atomic_load(&slot->word) & ~ENG_SLOT_GENERATION, 0);
+    eng_slot_count_hit(slot, marked, 1);
+    CHECK_EQ_U64(atomic_load(&slot->word) & (ENG_SLOT_VERIFIED | ENG_SLOT_HITS), 0);
 }
 
 TEST(a_dead_holder_of_the_lock_leaves_nothing_broken)

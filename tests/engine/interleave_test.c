@@ -161,6 +161,7 @@ static struct eng_store *open_one(struct opening *o)
 {
     opening_init(o, test_tmpdir());
     o->open.stripes = 1;
+    o->open.retention = ENG_RETENTION_FIFO; /* what is pinned was asked for, and has to go */
     struct eng_store *store = open_ok(o);
     eng_keeper_stop(store); /* steps are for one thread */
     return store;
@@ -195,7 +196,7 @@ static void evict(void *data)
     eng_clean_lock(stripe);
     while (eng_probable(play->store, &want)) {
         struct eng_clean_step step;
-        CHECK_OK(eng_clean_step_locked(stripe, ENG_POOL_MAIN, UINT64_MAX, &step));
+        CHECK_OK(eng_clean_step_locked(stripe, ENG_POOL_MAIN, UINT64_MAX, false, &step));
     }
     eng_clean_unlock(stripe);
 }

@@ -27,6 +27,7 @@ TEST(inv_E14_a_lap_without_sync_and_a_death_cost_no_new_object)
     uint64_t next = 0;
     opening_init(&o, test_tmpdir());
     o.open.stripes = 1;
+    o.open.retention = ENG_RETENTION_FIFO;
     for (int round = 0; round < 8; round++) {
         struct eng_store *store = open_ok(&o);
         eng_keeper_stop(store);

@@ -76,19 +76,22 @@ TEST(a_run_is_cut_joined_and_given_back)
     struct eng_ring *ring = eng_ring_of(bare.stripe, ENG_POOL_MAIN);
     uint64_t start;
     uint32_t n_older;
+    uint64_t taken;
     eng_runs_push_locked(ring, SEGMENT_UNITS, 0, 320, UINT64_MAX);
     eng_runs_push_locked(ring, SEGMENT_UNITS, 320, 640, UINT64_MAX);
     CHECK_EQ_INT(ring->n_runs, 1);
     eng_runs_push_locked(ring, SEGMENT_UNITS, 672, SEGMENT_UNITS, UINT64_MAX);
     eng_runs_push_locked(ring, SEGMENT_UNITS, SEGMENT_UNITS, SEGMENT_UNITS + 32, UINT64_MAX);
     CHECK_EQ_INT(ring->n_runs, 3); /* not across the segment's end */
-    CHECK(eng_runs_take_locked(ring, 704, &start, &n_older));
+    CHECK(eng_runs_take_locked(ring, SEGMENT_UNITS, 704, 704, &start, &taken, &n_older));
     CHECK_EQ_U64(start, 672);
     CHECK_EQ_INT(n_older, 1);
-    CHECK(eng_runs_take_locked(ring, 640, &start, &n_older)); /* used up: it is gone */
+    CHECK(eng_runs_take_locked(ring, SEGMENT_UNITS, 640, 640, &start, &taken,
+                               &n_older)); /* used up: it is gone */
     CHECK_EQ_U64(start, 0);
     CHECK_EQ_INT(ring->n_runs, 2);
-    CHECK(!eng_runs_take_locked(ring, SEGMENT_UNITS, &start, &n_older));
+    CHECK(!eng_runs_take_locked(ring, SEGMENT_UNITS, SEGMENT_UNITS, SEGMENT_UNITS, &start, &taken,
+                                &n_older));
     CHECK(eng_runs_give_back_locked(ring, SEGMENT_UNITS, 1344, 1376)); /* joins what follows */
     CHECK_EQ_INT(ring->n_runs, 2);
     CHECK(eng_runs_give_back_locked(ring, SEGMENT_UNITS, 32, 64)); /* in front, the same segment */
@@ -99,6 +102,29 @@ TEST(a_run_is_cut_joined_and_given_back)
     eng_runs_drop_segment_locked(ring, SEGMENT_UNITS, 0);
     CHECK_EQ_INT(ring->n_runs, 1);
     CHECK_EQ_U64(ring->clean_units, 32);
+}
+
+/* A restart takes the first run behind which nothing newer lies for the place where writing
+ * stopped, and its hand begins there. */
+TEST(what_is_given_back_before_newer_extents_is_not_where_writing_stopped)
+{
+    struct bare bare = bare_with_ring(0);
+    struct eng_ring *ring = eng_ring_of(bare.stripe, ENG_POOL_MAIN);
+    uint64_t start, taken;
+    uint32_t n_older;
+    eng_runs_push_locked(ring, SEGMENT_UNITS, 0, 320, UINT64_MAX);
+    for (int i = 0; i < 2; i++)
+        CHECK(eng_runs_take_locked(ring, SEGMENT_UNITS, 64, 64, &start, &taken, &n_older));
+    ring->cursor = start + taken;
+    CHECK(eng_runs_give_back_locked(ring, SEGMENT_UNITS, 32, 64));
+    CHECK_EQ_INT(ring->n_left, 1);
+    CHECK(eng_runs_give_back_locked(ring, SEGMENT_UNITS, 96, 128)); /* joins what follows */
+    CHECK_EQ_INT(ring->n_runs, 2);
+    CHECK_EQ_INT(ring->n_left, 1);
+    eng_runs_drop_segment_locked(ring, SEGMENT_UNITS, 0);
+    ring->cursor = 160;
+    CHECK(eng_runs_give_back_locked(ring, SEGMENT_UNITS, 128, 160)); /* of the newest extent */
+    CHECK_EQ_INT(ring->n_left, 0);
 }
 
 TEST(a_full_queue_forgets_its_oldest)

@@ -398,6 +398,7 @@ TEST(inv_E50_a_kill_costs_no_acknowledged_object_its_place)
     struct test_rng rng = {test_seed()};
 
     opening_init(&o, test_path("data"));
+    o.open.retention = ENG_RETENTION_FIFO;
     uint32_t least = UINT32_MAX;
     for (int round = 0; round < (test_full() ? 200 : 12); round++) {
         uint32_t before = atomic_load(&board->done);

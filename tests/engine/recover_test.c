@@ -105,6 +105,7 @@ TEST(newest_objects_survive_wrapping_and_every_kind_of_ending)
     uint32_t next = 0;
 
     opening_init(&o, test_path("data"));
+    o.open.retention = ENG_RETENTION_FIFO;
     for (int round = 0; round < 6; round++) {
         struct eng_store *store = open_ok(&o);
         expect_newest(store, next);

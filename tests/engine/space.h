@@ -25,7 +25,7 @@ static inline void check_space(struct eng_stripe *stripe)
     struct eng_stripe_rt *rt = stripe->rt;
     uint64_t n_slots = (uint64_t)stripe->n_buckets * ENG_BUCKET_ENTRIES;
     struct owned *owned =
-        malloc((n_slots + ENG_RESERVATIONS + ENG_MAX_POOLS * (size_t)ENG_RUNS) * sizeof *owned);
+        malloc((n_slots + ENG_RESERVATIONS + ENG_RINGS * (size_t)ENG_RUNS) * sizeof *owned);
     CHECK(owned != NULL);
     size_t n = 0;
     uint64_t live = 0, documents = 0, reserved = 0;
@@ -46,12 +46,13 @@ static inline void check_space(struct eng_stripe *stripe)
         if (at->start < at->end)
             owned[n++] = (struct owned){at->start, at->end, 'v'};
     }
-    for (uint8_t pool = 0; pool < ENG_MAX_POOLS; pool++) {
-        struct eng_ring *ring = &rt->rings[pool];
+    for (uint8_t ring_id = 0; ring_id < ENG_RINGS; ring_id++) {
+        struct eng_ring *ring = &rt->rings[ring_id];
         uint64_t clean = 0;
         for (uint32_t i = 0; i < ring->n_runs; i++) {
             const struct eng_run *run = eng_run_get(ring, i);
-            CHECK_EQ_INT(rt->segments[run->start / stripe->segment_units].pool, pool);
+            const struct eng_segment_row *row = &rt->segments[run->start / stripe->segment_units];
+            CHECK_EQ_INT(eng_ring_id(row->pool, (enum eng_ring_kind)row->kind), ring_id);
             clean += run->end - run->start;
             for (uint64_t at = run->start;
                  at < run->end;) { /* runs of neighbouring segments may have been joined */

@@ -111,6 +111,7 @@ static void fill_three_times(uint64_t length, bool parts)
     opening_init(&o, test_tmpdir());
     o.open.stripes = 1;
     o.open.average_object_bytes = length < 16384 ? (uint32_t)length : 16384;
+    o.open.retention = ENG_RETENTION_FIFO;
     struct eng_store *store = open_ok(&o);
     struct eng_stripe *stripe = &store->stripes[0];
     uint64_t count = 3 * STORE_BYTES / (length + 200);
