@@ -13,6 +13,7 @@
 #include "engine/base/sys.h"
 #include "engine/directory.h"
 #include "engine/header.h"
+#include "engine/heat.h"
 #include "engine/locks.h"
 #include "engine/process.h"
 #include "engine/recover.h"
@@ -249,6 +250,7 @@ static gyre_err open_anew(struct eng_store *store, const struct eng_home *home,
     if (err != GYRE_OK)
         return eng_refuse_io(open, err, errno, store->volume_path, "cannot read the ban table");
     TRY(open_stripes(store, open, same_boot));
+    (void)eng_heat_load(store); /* what cannot be read begins cold */
     TRY(write_note(store, open));
     TRY(mark_open(store, open));
     atomic_store_explicit(&store->rt.head->meta_used, meta_pool_filled(store),

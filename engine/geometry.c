@@ -6,6 +6,7 @@
 
 #include "engine/base/bits.h"
 #include "engine/base/check.h"
+#include "engine/heat.h"
 #include "engine/runtime.h"
 
 #define DIRECTORY_ALIGN (UINT64_C(2) << 20)
@@ -358,8 +359,8 @@ gyre_err eng_geometry_make(const struct eng_geometry_want *want, struct eng_supe
      * stays within bounds. */
     TRY(count_segments(want, &shares, 0, &super, why, why_size));
     lay_out(&super);
-    TRY(count_segments(want, &shares, super.volume_bytes + eng_runtime_bytes(&super), &super, why,
-                       why_size));
+    uint64_t extra = super.volume_bytes + eng_runtime_bytes(&super) + 2 * eng_heat_bytes(&super);
+    TRY(count_segments(want, &shares, extra, &super, why, why_size));
     lay_out(&super);
     TRY(check_pools(&super, why, why_size));
     *super_out = super;

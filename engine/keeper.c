@@ -9,6 +9,7 @@
 #include "engine/base/sys.h"
 #include "engine/base/thread.h"
 #include "engine/cleaner.h"
+#include "engine/heat.h"
 #include "engine/keep.h"
 #include "engine/locks.h"
 #include "engine/log.h"
@@ -26,6 +27,7 @@
 #define AGAIN_NS UINT64_C(50000000)      /* after another process's pass */
 #define STALLED_NS UINT64_C(60000000000) /* of a pass whose process may have been stopped */
 #define SWEEP_NS UINT64_C(60000000000)
+#define HEAT_NS UINT64_C(600000000000) /* a file of a few bytes for each document */
 
 struct eng_keeper {
     struct eng_store *store; /* [c] */
@@ -125,6 +127,18 @@ static bool interval_over(const struct eng_store *store, uint64_t now_ns)
     return interval_ns > 0 && now_ns - synced_ns >= interval_ns;
 }
 
+/* What cannot be saved now is saved another time; a power loss until then costs what was learned
+ * since the last. */
+static void save_heat(struct eng_store *store, uint64_t now_ns)
+{
+    uint64_t saved_ns = atomic_load_explicit(&store->rt.head->heat_ns, memory_order_relaxed);
+    if (now_ns - saved_ns < HEAT_NS)
+        return;
+    atomic_store_explicit(&store->rt.head->heat_ns, now_ns, memory_order_relaxed);
+    gyre_err err = eng_heat_save(store);
+    (void)err;
+}
+
 static void keep(struct eng_store *store, uint64_t now_ns)
 {
     bool all = interval_over(store, now_ns);
@@ -136,8 +150,10 @@ static void keep(struct eng_store *store, uint64_t now_ns)
         if ((all || sync_is_due(stripe)) && eng_sync_stripe(stripe, false) != GYRE_OK)
             continue; /* tried again in time, and whoever asks for a sync gets the error */
     }
-    if (all)
+    if (all) {
         atomic_store_explicit(&store->rt.head->synced_ns, now_ns, memory_order_relaxed);
+        save_heat(store, now_ns);
+    }
     uint64_t swept_ns = atomic_load_explicit(&store->rt.head->swept_ns, memory_order_relaxed);
     if (swept_ns == 0 || now_ns - swept_ns >= SWEEP_NS) {
         atomic_store_explicit(&store->rt.head->swept_ns, now_ns, memory_order_relaxed);

@@ -188,6 +188,7 @@ struct eng_runtime_head {
     _Atomic uint32_t meta_used;                 /* [a] 1: the meta pool may hold something */
     _Atomic uint64_t pass_begun_ns;             /* [a] of the last maintenance pass */
     _Atomic uint64_t synced_ns;                 /* [a] when all stripes were last synced */
+    _Atomic uint64_t heat_ns;                   /* [a] when what was learned was last saved */
     _Atomic uint64_t swept_ns;             /* [a] when what is kept was last swept; 0: not yet */
     _Atomic uint64_t keeps_begun;          /* [a] calls of eng_keep_begin */
     _Atomic uint32_t abandoned;            /* [a] 1: there may be reservations of ENG_NOBODY */

@@ -11,6 +11,7 @@
 #include "engine/base/hash.h"
 #include "engine/base/io.h"
 #include "engine/base/step.h"
+#include "engine/heat.h"
 #include "engine/keeper.h"
 #include "engine/lockfile.h"
 #include "engine/process.h"
@@ -100,6 +101,10 @@ static gyre_err close_synced(struct eng_store *store)
         (void)eng_processes_reap(store);
     GYRE_STEP("store.close.looked");
     err = eng_sync_store(store, last);
+    if (last) {
+        gyre_err cold = eng_heat_save(store);
+        (void)cold; /* it is advice: without it the next run begins cold */
+    }
     if (last && err == GYRE_OK)
         atomic_store_explicit(&store->rt.head->state, ENG_RT_CLEAN, memory_order_release);
     eng_lockfile_opened(store->lock);
