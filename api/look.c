@@ -19,6 +19,12 @@ static void add_stripe(struct eng_stripe *stripe, struct gyre_stats *stats)
                              << ENG_UNIT_SHIFT;
     stats->directory_slots += (uint64_t)stripe->n_buckets * ENG_BUCKET_ENTRIES;
     stats->segments += stripe->n_segments;
+    stats->recency_stripes += eng_policy_mode(&rt->policy) == ENG_MODE_R;
+    stats->compared_requests += atomic_load_explicit(&rt->compared, memory_order_relaxed);
+    stats->compared_hits_frequency +=
+        atomic_load_explicit(&rt->compared_hits[ENG_MODE_F], memory_order_relaxed);
+    stats->compared_hits_recency +=
+        atomic_load_explicit(&rt->compared_hits[ENG_MODE_R], memory_order_relaxed);
     if (eng_alloc_lock_bounded(stripe) != GYRE_OK)
         return; /* a gauge less, where a process was stopped inside */
     for (uint32_t i = 0; i < stripe->n_segments; i++)

@@ -51,6 +51,16 @@ static void drain(struct eng_stripe *stripe)
             atomic_load_explicit(&samples->at[samples->tail % ENG_SAMPLES], memory_order_relaxed));
 }
 
+/* For whoever looks in: the shadow itself is for the holder of the clean lock. */
+static void show(struct eng_stripe_rt *rt)
+{
+    atomic_store_explicit(&rt->compared, eng_shadow_count(rt->shadow.weight), memory_order_relaxed);
+    atomic_store_explicit(&rt->compared_hits[ENG_MODE_F], eng_shadow_count(rt->shadow.f.score),
+                          memory_order_relaxed);
+    atomic_store_explicit(&rt->compared_hits[ENG_MODE_R], eng_shadow_count(rt->shadow.r.score),
+                          memory_order_relaxed);
+}
+
 static uint64_t objects_of(const struct eng_stripe_rt *rt)
 {
     return atomic_load_explicit(&rt->documents, memory_order_relaxed) -
@@ -74,6 +84,7 @@ void eng_policy_learn(struct eng_stripe *stripe)
     if (eng_shadow_fit(&rt->shadow, objects_of(rt), capacity_units(stripe)))
         atomic_store_explicit(&rt->samples.shift, rt->shadow.shift, memory_order_relaxed);
     drain(stripe);
+    show(rt);
     if (policy->retention != ENG_RETENTION_AUTO)
         return;
     enum eng_mode mode = eng_shadow_mode(&rt->shadow);

@@ -137,7 +137,9 @@ struct eng_stripe_rt {
     _Alignas(64) struct eng_ghost ghost;   /* [w] */
     struct eng_ring rings[ENG_RINGS];
     struct eng_samples samples;
-    struct eng_shadow shadow; /* [k] */
+    struct eng_shadow shadow;                    /* [k] */
+    _Atomic uint64_t compared, compared_hits[2]; /* [a] requests, hits by enum eng_mode, as the
+                                                    shadow had them last; for statistics */
     struct eng_reservation reservations[ENG_RESERVATIONS];
     struct eng_segment_row segments[ENG_MAX_SEGMENTS]; /* [w] working copy of the table */
 };

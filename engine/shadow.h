@@ -77,6 +77,12 @@ static inline bool eng_shadow_samples(uint64_t hash, uint32_t shift)
     return (hash * UINT64_C(0x9E3779B97F4A7C15) >> 32 & ((UINT64_C(1) << shift) - 1)) == 0;
 }
 
+/* A weight or score as a number of requests. */
+static inline uint64_t eng_shadow_count(uint64_t weight)
+{
+    return weight >> 16;
+}
+
 /* Empties both caches and sets what they stand for: `objects` of the stripe's `stripe_units`. */
 void eng_shadow_reset(struct eng_shadow *shadow, uint64_t objects, uint64_t stripe_units);
 /* The same if the number of objects has left what the sample was made for, or anything in it cannot
