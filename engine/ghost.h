@@ -30,7 +30,7 @@ struct eng_ghost {
  * made for, in whole sets. */
 uint64_t eng_ghost_places(uint64_t n_slots);
 
-/* Remembers an eviction. `window`: twice the objects there are now. */
+/* Remembers an eviction. `window`: the objects there are now. */
 void eng_ghost_put(struct eng_ghost *ghost, uint16_t *table, uint64_t n_places, uint64_t identity,
                    uint64_t window);
 /* Whether it was evicted within the window. */

@@ -9,6 +9,9 @@
 #include "engine/pool.h"
 #include "engine/slot.h"
 
+/* Looks at a HEAD that is written anew or moved each time. */
+enum { HEAD_ROUNDS = 4 };
+
 /* Looking ahead for more documents that stay, beside one that does. */
 #define RUN_UNITS ((UINT64_C(1) << 20) / ENG_UNIT)
 
@@ -36,11 +39,14 @@ static uint32_t word_of(const struct eng_batch *batch, const struct eng_met *met
 /* A PART whose HEAD has gone is found by nobody. */
 static bool is_orphan(const struct eng_batch *batch, const struct eng_met *met)
 {
-    uint64_t entry;
+    struct eng_parent_heads heads;
     if (eng_entry_kind(met->entry) != ENG_KIND_PART)
         return false;
     struct eng_parent head = eng_parent_of(batch->stripe, met->entry);
-    return head.stripe != NULL && eng_parent_find(&head, &entry) == ENG_NO_SLOT;
+    if (head.stripe == NULL)
+        return false;
+    eng_parent_find(&head, &heads);
+    return heads.n == 0;
 }
 
 /* Of its own, before the neighbours are looked at. */
@@ -139,7 +145,6 @@ static bool is_covered(const struct eng_batch *batch, const struct eng_met *met)
     return true;
 }
 
-/* Twice the objects there are: some blocks of a chain of prefixes would be missing otherwise. */
 static void remember_locked(struct eng_stripe *stripe, uint64_t identity)
 {
     struct eng_stripe_rt *rt = stripe->rt;
@@ -165,26 +170,57 @@ void eng_evict_locked(struct eng_batch *batch, const struct eng_met *met)
                                              eng_entry_tag(met->entry)));
 }
 
-/* Takes out the HEAD that a part leads to; false: its stripe's lock is not to be had. */
+/* Whether there is a HEAD that names the part; *slot_out and *entry_out: where it is. */
+static bool find_head(const struct eng_batch *batch, const struct eng_met *part,
+                      const struct eng_parent *head, uint32_t *slot_out, uint64_t *entry_out)
+{
+    struct eng_parent_heads heads;
+    eng_parent_find(head, &heads);
+    for (uint32_t i = 0; i < heads.n; i++) {
+        *slot_out = heads.at[i].slot;
+        *entry_out = heads.at[i].entry;
+        /* Why a stale length is safe: it is a bound for what the header says. */
+        if (eng_parent_names(head->stripe, *entry_out, head->stripe->slots[*slot_out].units,
+                             batch->stripe, part->slot, part->entry))
+            return true;
+    }
+    return false;
+}
+
+static void unlink_head_locked(struct eng_batch *batch, const struct eng_met *part,
+                               const struct eng_parent *head, uint32_t slot, uint64_t entry)
+{
+    batch->evicted++;
+    batch->evicted_units += head->stripe->slots[slot].units;
+    GYRE_CHECK(eng_directory_remove_locked(head->stripe, slot, entry));
+    if (!part->spent && eng_policy_remembers(&head->stripe->rt->policy, part->in_main))
+        remember_locked(head->stripe, head->identity);
+}
+
+/* Takes out the HEAD that names a part; false: the part has to stay, because its HEAD does. */
 static bool evict_head(struct eng_batch *batch, const struct eng_met *part)
 {
     struct eng_parent head = eng_parent_of(batch->stripe, part->entry);
+    uint32_t slot;
     uint64_t entry;
     if (head.stripe == NULL)
         return true;
-    if (eng_alloc_lock_bounded(head.stripe) != GYRE_OK)
-        return false;
-    uint32_t slot = eng_parent_find(&head, &entry);
-    if (slot != ENG_NO_SLOT && !eng_entry_keep(entry)) {
-        batch->evicted++;
-        batch->evicted_units += head.stripe->slots[slot].units;
-        GYRE_CHECK(eng_directory_remove_locked(head.stripe, slot, entry));
-        if (!part->spent && eng_policy_remembers(&head.stripe->rt->policy, part->in_main))
-            remember_locked(head.stripe, head.identity);
+    for (int round = 0; round < HEAD_ROUNDS; round++) {
+        if (!find_head(batch, part, &head, &slot, &entry))
+            return true;
+        if (eng_entry_keep(entry) || eng_alloc_lock_bounded(head.stripe) != GYRE_OK)
+            return false;
+        slot = eng_directory_locate_locked(head.stripe, slot, entry);
+        bool found = slot != ENG_NO_SLOT;
+        if (found)
+            unlink_head_locked(batch, part, &head, slot, entry);
+        eng_alloc_unlock(head.stripe);
+        if (found) {
+            GYRE_STEP("judge.head.unlinked");
+            return true;
+        }
     }
-    eng_alloc_unlock(head.stripe);
-    GYRE_STEP("judge.head.unlinked");
-    return true;
+    return false;
 }
 
 void eng_evict_part(struct eng_batch *batch, const struct eng_met *met)

@@ -1,8 +1,15 @@
 #include "engine/parent.h"
 
+#include "engine/base/io.h"
+#include "engine/doc.h"
+#include "engine/writer.h"
+
 /* stripe 6 | identity 45 | low bits of the part's tag 13. A stripe's number is stored plus one, and
  * the last of 64 is not: its parts have no known HEAD. */
 enum { CHECK_BITS = 13, IDENTITY_BITS = 45, TAG_BITS = 16 };
+
+/* Rows of a HEAD read in one go; few objects have more. */
+enum { ROWS_AT_ONCE = 64 };
 
 #define MASK(bits) ((UINT64_C(1) << (bits)) - 1)
 
@@ -45,15 +52,14 @@ struct eng_parent eng_parent_of(const struct eng_stripe *stripe, uint64_t entry)
     };
 }
 
-uint32_t eng_parent_find(const struct eng_parent *head, uint64_t *entry_out)
+void eng_parent_find(const struct eng_parent *head, struct eng_parent_heads *heads_out)
 {
     const struct eng_stripe *stripe = head->stripe;
     uint16_t tag = (uint16_t)head->identity;
     uint64_t first = head->identity >> TAG_BITS;
-    uint32_t found = ENG_NO_SLOT;
-    *entry_out = 0;
+    heads_out->n = 0;
     if (first >= stripe->n_buckets)
-        return ENG_NO_SLOT;
+        return;
     uint32_t buckets[2] = {(uint32_t)first, eng_bucket_other(stripe, (uint32_t)first, tag)};
     for (int b = 0; b < (buckets[0] == buckets[1] ? 1 : 2); b++)
         for (uint32_t i = 0; i < ENG_BUCKET_ENTRIES; i++) {
@@ -61,10 +67,50 @@ uint32_t eng_parent_find(const struct eng_parent *head, uint64_t *entry_out)
             uint64_t entry = eng_directory_entry(stripe, slot);
             if (eng_entry_tag(entry) != tag || eng_entry_kind(entry) != ENG_KIND_DOC)
                 continue;
-            if (found != ENG_NO_SLOT && entry != *entry_out)
-                return ENG_NO_SLOT;
-            found = slot;
-            *entry_out = entry;
+            heads_out->at[heads_out->n].slot = slot;
+            heads_out->at[heads_out->n++].entry = entry;
         }
-    return found;
+}
+
+/* The part's own key is not looked at, that would be one more read: what its entry and slot say of
+ * it is all that the rows have to agree with. */
+static bool row_names(struct eng_store *store, const struct eng_doc *head,
+                      const struct eng_part_row *row, const struct eng_stripe *part_stripe,
+                      uint32_t part_slot, uint64_t part_entry)
+{
+    struct eng_stripe *stripe;
+    uint8_t key[32];
+    uint32_t bucket = part_slot / ENG_BUCKET_ENTRIES;
+    eng_part_key(head->key, head->object_serial, row->part_no, row->attempt, row->sub, key);
+    struct eng_place place = eng_place_of(store, head->pool, key, &stripe);
+    return stripe == part_stripe && place.tag == eng_entry_tag(part_entry) &&
+           (place.bucket[0] == bucket || place.bucket[1] == bucket);
+}
+
+/* Why no pin: bytes that are another document's meanwhile fail the checksum, or are a HEAD that
+ * names other parts; and whoever takes the HEAD out looks at its entry again. */
+bool eng_parent_names(const struct eng_stripe *head_stripe, uint64_t head_entry,
+                      uint64_t head_units, const struct eng_stripe *part_stripe, uint32_t part_slot,
+                      uint64_t part_entry)
+{
+    struct eng_part_row rows[ROWS_AT_ONCE];
+    struct eng_doc doc;
+    uint64_t offset = eng_entry_offset(head_entry);
+    uint64_t at = ENG_DATA_START + (offset << ENG_UNIT_SHIFT);
+    if (eng_pread(head_stripe->fd, &doc, sizeof doc, at) != GYRE_OK ||
+        eng_doc_check(&doc, head_stripe->crc_seed, offset, head_units) != GYRE_OK ||
+        doc.type != ENG_HEAD)
+        return false;
+    uint64_t n_rows = doc.body_len / sizeof rows[0];
+    at += eng_doc_body_off(&doc);
+    for (uint64_t first = 0; first < n_rows; first += ROWS_AT_ONCE) {
+        uint64_t n = n_rows - first < ROWS_AT_ONCE ? n_rows - first : ROWS_AT_ONCE;
+        if (eng_pread(head_stripe->fd, rows, n * sizeof rows[0], at + first * sizeof rows[0]) !=
+            GYRE_OK)
+            return false;
+        for (uint64_t i = 0; i < n; i++)
+            if (row_names(head_stripe->store, &doc, &rows[i], part_stripe, part_slot, part_entry))
+                return true;
+    }
+    return false;
 }

@@ -4,6 +4,7 @@
 #include "engine/keeper.h"
 #include "engine/locks.h"
 #include "engine/log.h"
+#include "engine/slot.h"
 #include "tests/engine/objects.h"
 #include "tests/engine/open_store.h"
 
@@ -153,5 +154,68 @@ TEST(inv_E77_a_head_goes_before_its_first_part)
     CHECK(left < OBJECTS / 2);
     CHECK(watch.looks >= 5 * OBJECTS);
     CHECK_OK(eng_store_close(watch.store, true));
+    opening_fini(&o);
+}
+
+/* Puts a part back that was removed while its bytes are still there, as it lies where a process
+ * died between publishing what replaced the object and removing its parts. */
+struct remains {
+    struct eng_stripe *stripe;
+    struct eng_place place;
+    struct eng_slot record;
+    uint64_t entry;
+};
+
+static struct remains remains_of(struct eng_store *store, const uint8_t key[32])
+{
+    struct remains it;
+    struct eng_candidate at;
+    CHECK(lookup(store, key, &at));
+    it.place = eng_place_of(store, ENG_POOL_MAIN, key, &it.stripe);
+    it.record = eng_slot_record(&it.stripe->slots[at.slot]);
+    it.entry = at.entry;
+    return it;
+}
+
+static void put_back(const struct remains *it)
+{
+    struct eng_displaced displaced;
+    eng_alloc_lock(it->stripe);
+    CHECK_OK(
+        eng_directory_insert_locked(it->stripe, &it->place, it->entry, &it->record, &displaced));
+    eng_alloc_unlock(it->stripe);
+}
+
+TEST(inv_E77_a_part_of_an_older_version_leaves_without_the_present_head)
+{
+    struct opening o;
+    struct remains remains[PARTS];
+    struct eng_candidate at;
+    uint64_t version = 0, next = 1000;
+    opening_init(&o, test_tmpdir());
+    o.open.stripes = 2;
+    o.open.retention = ENG_RETENTION_FIFO; /* what is newer goes later, whatever happens */
+    struct eng_store *store = open_ok(&o);
+    eng_keeper_stop(store);
+    put_object(store, 1);
+    struct object old = object_of(store, 1);
+    for (uint32_t i = 0; i < PARTS; i++)
+        remains[i] = remains_of(store, old.part[i]);
+    for (int i = 0; i < 70; i++) /* 26 MiB of 64 */
+        put_object(store, next++);
+    const struct put put = {.n = 1, .version = 2, .length = (uint64_t)PARTS * PART_BYTES};
+    CHECK_OK(put_parts(store, &put, PART_BYTES, PART_BYTES, NULL));
+    for (uint32_t i = 0; i < PARTS; i++) {
+        CHECK(!lookup(store, old.part[i], &at));
+        put_back(&remains[i]);
+    }
+    for (uint32_t i = 0; i < PARTS; i++)
+        while (lookup(store, old.part[i], &at)) {
+            CHECK_MSG(next < 1200, "the hand does not come");
+            put_object(store, next++);
+        }
+    CHECK_OK(read_object(store, 1, ENG_POOL_MAIN, &version));
+    CHECK_EQ_U64(version, 2);
+    CHECK_OK(eng_store_close(store, true));
     opening_fini(&o);
 }
