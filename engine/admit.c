@@ -18,9 +18,9 @@ static uint64_t units_of(uint64_t bytes)
     return units < most ? units : most;
 }
 
-static uint64_t identity_of(const struct eng_stripe *stripe, const struct eng_place *place)
+static uint64_t identity_of(const struct eng_place *place)
 {
-    return eng_identity(stripe, place->bucket[0], place->tag);
+    return eng_identity_of_buckets(place->bucket[0], place->bucket[1], place->tag);
 }
 
 /* ---- Samples ---- */
@@ -129,31 +129,58 @@ static uint32_t epoch_of(const struct eng_stripe *stripe)
     return atomic_load_explicit(&stripe->rt->epoch, memory_order_relaxed);
 }
 
-uint8_t eng_admit(uint8_t pool, struct eng_stripe *home, const struct eng_place *place,
-                  uint64_t object_bytes, struct eng_stripe *at)
+static bool knows_locked(const struct eng_stripe *stripe, const struct eng_place *place)
+{
+    return eng_ghost_has(&stripe->rt->ghost, stripe->ghost, stripe->n_ghost, identity_of(place));
+}
+
+static uint8_t choose_locked(uint8_t pool, const struct eng_stripe *at, uint64_t object_bytes,
+                             bool remembered)
 {
     uint8_t m = eng_ring_id(pool, ENG_RING_M);
-    uint8_t s = eng_ring_id(pool, ENG_RING_S);
-    if (eng_pool_never_evicts(at->store, pool) || at->rt->policy.retention == ENG_RETENTION_FIFO)
-        return m;
-    struct eng_newcomer newcomer = {
+    const struct eng_newcomer newcomer = {
         .object_units = units_of(object_bytes),
         .segment_units = at->segment_units,
+        .remembered = remembered,
+        .m_may_grow = eng_ring_may_grow_locked(at, m),
     };
-    if (eng_alloc_lock_bounded(home) != GYRE_OK)
+    return eng_policy_admits(&at->rt->policy, &newcomer) ? m : eng_ring_id(pool, ENG_RING_S);
+}
+
+/* Whether nothing is to be decided: all goes to M. */
+static bool has_one_ring_locked(uint8_t pool, const struct eng_stripe *stripe)
+{
+    return eng_pool_never_evicts(stripe->store, pool) ||
+           eng_ring_of(stripe, eng_ring_id(pool, ENG_RING_S))->max_segments == 0;
+}
+
+uint8_t eng_admit_locked(uint8_t pool, struct eng_stripe *stripe, const struct eng_place *place,
+                         uint64_t object_bytes, bool *remembered_out)
+{
+    *remembered_out = false;
+    if (has_one_ring_locked(pool, stripe))
+        return eng_ring_id(pool, ENG_RING_M);
+    *remembered_out = knows_locked(stripe, place);
+    return choose_locked(pool, stripe, object_bytes, *remembered_out);
+}
+
+uint8_t eng_admit_part(uint8_t pool, struct eng_stripe *home, const struct eng_place *place,
+                       uint64_t object_bytes, struct eng_stripe *at)
+{
+    uint8_t m = eng_ring_id(pool, ENG_RING_M);
+    if (eng_pool_never_evicts(at->store, pool) || at->rt->policy.retention == ENG_RETENTION_FIFO ||
+        eng_alloc_lock_bounded(home) != GYRE_OK)
         return m;
-    newcomer.remembered =
-        eng_ghost_has(&home->rt->ghost, home->ghost, home->n_ghost, identity_of(home, place));
+    bool remembered = knows_locked(home, place);
     if (home != at) {
         eng_alloc_unlock(home);
         if (eng_alloc_lock_bounded(at) != GYRE_OK)
             return m;
     }
-    newcomer.m_may_grow = eng_ring_may_grow_locked(at, m);
-    bool to_main =
-        eng_ring_of(at, s)->max_segments == 0 || eng_policy_admits(&at->rt->policy, &newcomer);
+    uint8_t ring =
+        has_one_ring_locked(pool, at) ? m : choose_locked(pool, at, object_bytes, remembered);
     eng_alloc_unlock(at);
-    return to_main ? m : s;
+    return ring;
 }
 
 uint32_t eng_first_flags_locked(struct eng_stripe *stripe, uint64_t object_bytes)
@@ -163,12 +190,13 @@ uint32_t eng_first_flags_locked(struct eng_stripe *stripe, uint64_t object_bytes
 }
 
 void eng_admitted_locked(struct eng_stripe *stripe, const struct eng_place *place,
-                         uint64_t object_bytes)
+                         uint64_t object_bytes, bool remembered)
 {
     struct eng_stripe_rt *rt = stripe->rt;
     uint64_t units = units_of(object_bytes);
     eng_policy_inserted(&rt->policy, units);
-    if (eng_ghost_take(&rt->ghost, stripe->ghost, stripe->n_ghost, identity_of(stripe, place)))
+    if (remembered &&
+        eng_ghost_take(&rt->ghost, stripe->ghost, stripe->n_ghost, identity_of(place)))
         ENG_COUNT(stripe->store, ghost_finds, 1);
     if (eng_is_sampled(stripe, place->hash))
         eng_sample(stripe, place->hash, ENG_EVENT_PUT, eng_size_class(units));
@@ -196,7 +224,7 @@ static void count_part(struct eng_store *store, uint8_t pool, const uint8_t key[
 static void count_parts(struct eng_store *store, const struct eng_place *place,
                         const struct eng_ref *ref)
 {
-    const struct eng_parent head = {ref->stripe, identity_of(ref->stripe, place)};
+    const struct eng_parent head = {ref->stripe, identity_of(place)};
     const struct eng_doc *doc = ref->doc;
     uint64_t n = doc->body_len / sizeof(struct eng_part_row);
     for (uint64_t i = 0; i < n && i < PARTS_FOLLOW; i++) {

@@ -10,16 +10,19 @@
 #include "engine/log.h"
 #include "engine/reader.h"
 
-/* The ring for a document of an object of `object_bytes` whose place is in stripe `home`: `at` is
- * the stripe the document goes to, which for a part may be another. M where its lock is not to be
- * had: who then reserves is told so. */
-uint8_t eng_admit(uint8_t pool, struct eng_stripe *home, const struct eng_place *place,
-                  uint64_t object_bytes, struct eng_stripe *at);
+/* The ring for an object of `object_bytes`; *remembered_out: whether the ghost knows it. Needs the
+ * alloc lock. */
+uint8_t eng_admit_locked(uint8_t pool, struct eng_stripe *stripe, const struct eng_place *place,
+                         uint64_t object_bytes, bool *remembered_out);
+/* The ring for a part of an object whose place is in stripe `home`: `at` is the stripe the part
+ * goes to. M where a lock is not to be had: who then reserves is told so. */
+uint8_t eng_admit_part(uint8_t pool, struct eng_stripe *home, const struct eng_place *place,
+                       uint64_t object_bytes, struct eng_stripe *at);
 
-/* An object is being published at `place`: the ghost forgets it, and the means and the shadow learn
- * of it. Needs the alloc lock. */
+/* An object is being published at `place`: the ghost forgets it, if it was `remembered`, and the
+ * means and the shadow learn of it. Needs the alloc lock. */
 void eng_admitted_locked(struct eng_stripe *stripe, const struct eng_place *place,
-                         uint64_t object_bytes);
+                         uint64_t object_bytes, bool remembered);
 /* What a slot word says of a new object of that length from the start: its grade among those of its
  * time, and the epoch. Needs the alloc lock. */
 uint32_t eng_first_flags_locked(struct eng_stripe *stripe, uint64_t object_bytes);

@@ -120,7 +120,8 @@ static gyre_err publish(struct publication *p)
         }
         err = enter_locked(p, &displaced);
         if (err == GYRE_OK)
-            eng_admitted_locked(p->seen.stripe, &p->seen.place, p->commit->spec.total_len);
+            eng_admitted_locked(p->seen.stripe, &p->seen.place, p->commit->spec.total_len,
+                                p->placed->remembered);
         eng_alloc_unlock(p->seen.stripe);
         if (err == GYRE_OK) {
             GYRE_STEP("commit.publish.done");
@@ -153,8 +154,7 @@ static gyre_err write_document(struct eng_store *store, const struct eng_commit 
     const struct iovec meta = {(void *)(uintptr_t)commit->meta, commit->meta_len};
     const struct iovec body = {(void *)(uintptr_t)commit->body, commit->body_len};
     struct eng_place place = eng_place_of(store, commit->spec.pool, commit->spec.key, &stripe);
-    uint8_t ring = eng_admit(commit->spec.pool, stripe, &place, commit->spec.total_len, stripe);
-    return eng_placed_write(stripe, ring, &commit->spec, &meta, &body, placed_out);
+    return eng_placed_write(stripe, &place, &commit->spec, &meta, &body, placed_out);
 }
 
 /* One bit for each stripe that has a part of the object. */

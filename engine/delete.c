@@ -14,7 +14,7 @@ static gyre_err write_tombstone(struct eng_stripe *stripe, uint8_t pool, const u
 {
     const struct eng_spec spec = {.key = key, .type = ENG_TOMBSTONE, .pool = pool};
     const struct iovec nothing = {NULL, 0};
-    return eng_placed_write(stripe, ENG_POOL_MAIN, &spec, &nothing, &nothing, placed_out);
+    return eng_placed_write(stripe, NULL, &spec, &nothing, &nothing, placed_out);
 }
 
 /* Takes the pinned document out; *removed_out false: somebody else did, or replaced it. BUSY. */

@@ -15,8 +15,7 @@ enum { ROWS_AT_ONCE = 64 };
 
 uint64_t eng_identity(const struct eng_stripe *stripe, uint32_t bucket, uint16_t tag)
 {
-    uint32_t other = eng_bucket_other(stripe, bucket, tag);
-    return (uint64_t)(bucket < other ? bucket : other) << TAG_BITS | tag;
+    return eng_identity_of_buckets(bucket, eng_bucket_other(stripe, bucket, tag), tag);
 }
 
 static _Atomic uint64_t *word_of(const struct eng_stripe *stripe, uint64_t entry)

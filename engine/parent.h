@@ -33,6 +33,11 @@ struct eng_parent_heads {
 
 /* What the policy knows a document by: its two buckets and its tag. */
 uint64_t eng_identity(const struct eng_stripe *stripe, uint32_t bucket, uint16_t tag);
+/* The same where both buckets are known, in any order. */
+static inline uint64_t eng_identity_of_buckets(uint32_t one, uint32_t other, uint16_t tag)
+{
+    return (uint64_t)(one < other ? one : other) << 16 | tag;
+}
 
 /* Notes the HEAD at `head` of the part that `entry` leads to. */
 void eng_parent_note(struct eng_stripe *stripe, uint64_t entry, const struct eng_parent *head);

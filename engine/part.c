@@ -82,8 +82,8 @@ gyre_err eng_part_begin(struct eng_store *store, const struct eng_spec *object, 
         return GYRE_NO_MEMORY;
     struct eng_stripe *home;
     struct eng_place place = eng_place_of(store, object->pool, object->key, &home);
-    uint8_t ring =
-        eng_admit(object->pool, home, &place, known_length(object, capacity), part.extent.stripe);
+    uint8_t ring = eng_admit_part(object->pool, home, &place, known_length(object, capacity),
+                                  part.extent.stripe);
     gyre_err err = reserve(&part.extent, ring);
     if (err != GYRE_OK)
         free(part.pages);

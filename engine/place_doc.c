@@ -137,9 +137,27 @@ static uint8_t ring_for_small(const struct eng_stripe *stripe, uint8_t ring)
                                                        : eng_ring_id(ENG_POOL_SMALL, ENG_RING_M);
 }
 
-gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring, const struct eng_spec *spec,
-                          const struct iovec *meta, const struct iovec *body,
-                          struct eng_placed *placed_out)
+/* Under the lock once for all that is decided before a document is written; its serial comes before
+ * its place then, which nobody relies on. *flags_out: the first flags of its slot. BUSY. */
+static gyre_err admit(struct eng_placed *placed, const struct eng_place *place,
+                      const struct eng_spec *spec, uint32_t *flags_out)
+{
+    struct eng_stripe *stripe = placed->stripe;
+    gyre_err err = eng_alloc_lock_bounded(stripe);
+    if (err != GYRE_OK)
+        return err;
+    placed->ring = place == NULL ? eng_ring_id(ENG_POOL_MAIN, ENG_RING_M)
+                                 : eng_admit_locked(spec->pool, stripe, place, spec->total_len,
+                                                    &placed->remembered);
+    placed->serial = ++stripe->rt->serial;
+    *flags_out = eng_first_flags_locked(stripe, spec->total_len);
+    eng_alloc_unlock(stripe);
+    return GYRE_OK;
+}
+
+gyre_err eng_placed_write(struct eng_stripe *stripe, const struct eng_place *place,
+                          const struct eng_spec *spec, const struct iovec *meta,
+                          const struct iovec *body, struct eng_placed *placed_out)
 {
     *placed_out = (struct eng_placed){0};
     uint64_t meta_len = meta->iov_len + spec->n_labels * sizeof(uint64_t);
@@ -147,21 +165,16 @@ gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring, const struct 
         return GYRE_TOO_LARGE;
     struct eng_placed placed = {.stripe = stripe};
     uint64_t units = eng_doc_units(spec->type, meta_len, body->iov_len);
-    placed.in_small = eng_pool_is_for_small(stripe->store, eng_ring_pool(ring), spec->type,
-                                            sizeof(struct eng_doc) + meta_len + body->iov_len);
-    if (placed.in_small)
-        ring = ring_for_small(stripe, ring);
-    gyre_err err = find_place(stripe, ring, units, &placed);
+    uint32_t flags;
+    gyre_err err = admit(&placed, place, spec, &flags);
     if (err != GYRE_OK)
         return err;
-    err = eng_alloc_lock_bounded(stripe);
-    if (err != GYRE_OK) {
-        leave_place(&placed, false);
+    placed.in_small = eng_pool_is_for_small(stripe->store, eng_ring_pool(placed.ring), spec->type,
+                                            sizeof(struct eng_doc) + meta_len + body->iov_len);
+    err = find_place(stripe, placed.in_small ? ring_for_small(stripe, placed.ring) : placed.ring,
+                     units, &placed);
+    if (err != GYRE_OK)
         return err;
-    }
-    placed.serial = ++stripe->rt->serial;
-    uint32_t flags = eng_first_flags_locked(stripe, spec->total_len);
-    eng_alloc_unlock(stripe);
     struct eng_doc doc = header_of(&placed, spec, meta, body);
     placed.record = eng_slot_fresh(&doc, units);
     atomic_fetch_or_explicit(&placed.record.word, flags, memory_order_relaxed);

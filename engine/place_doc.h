@@ -20,12 +20,14 @@ struct eng_placed {
     uint64_t start; /* units */
     uint64_t serial;
     bool in_small;          /* in the ring for small documents */
+    bool remembered;        /* by the ghost, when its ring was chosen */
     struct eng_slot record; /* what its slot will say; units is its length */
 };
 
-/* Finds a place in a ring, or where that is S and has none in M of the same pool, gives a serial,
- * and writes. NO_SPACE, BUSY, IO, TOO_LARGE. */
-GYRE_MUST_USE gyre_err eng_placed_write(struct eng_stripe *stripe, uint8_t ring,
+/* Gives a serial, finds a place in the ring that the policy says, or where that is S and has none
+ * in M of the same pool, and writes. `place` NULL: what is not for the policy, in M of the main
+ * pool. NO_SPACE, BUSY, IO, TOO_LARGE. */
+GYRE_MUST_USE gyre_err eng_placed_write(struct eng_stripe *stripe, const struct eng_place *place,
                                         const struct eng_spec *spec, const struct iovec *meta,
                                         const struct iovec *body, struct eng_placed *placed_out);
 /* The directory judges its bytes from now on. */

@@ -121,7 +121,6 @@ def slow_reader():
 def main():
     three_times_over([1000, 4096, 30000, 200000, 3 * MIB], 256, "auto")
     three_times_over([4096], 64, "auto")
-    three_times_over([4096], 64, "fifo")
     three_times_over([MIB], 64, "fifo")
     slow_reader()
     gs.finish()

@@ -164,7 +164,7 @@ TEST(inv_E11_a_refused_document_does_not_come_back_after_a_power_loss)
         const struct iovec body = {bytes, lens[i]};
         struct eng_placed placed;
         object_key(i, key);
-        CHECK_OK(eng_placed_write(stripe, ENG_POOL_MAIN, &spec, &meta, &body, &placed));
+        CHECK_OK(eng_placed_write(stripe, NULL, &spec, &meta, &body, &placed));
         eng_placed_abort(&placed);
         free(bytes);
     }
