@@ -13,6 +13,7 @@ enum srv_option_kind {
     SRV_OPTION_FILE,   /* must be readable */
     SRV_OPTION_OUTPUT, /* a file to write to, - or off */
     SRV_OPTION_LISTEN,
+    SRV_OPTION_ORIGIN, /* of another server */
     SRV_OPTION_ADMIN,
     SRV_OPTION_DATA,
     SRV_OPTION_SIZE,
