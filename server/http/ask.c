@@ -29,6 +29,8 @@ static void begin_put(struct srv_visit *visit)
     visit->is_storing = visit->put != NULL;
 }
 
+static void on_failure(struct srv_visit *visit);
+
 static void go_and_relay(struct srv_visit *visit)
 {
     srv_fetch_go(visit->fetch, &visit->put, true);
@@ -37,6 +39,8 @@ static void go_and_relay(struct srv_visit *visit)
     bool waits = visit->is_storing && (head->status == 204 || head->content_length == 0);
     if (!waits)
         srv_visit_relay(visit);
+    else if (srv_fetch_state(visit->fetch) == SRV_FETCH_FAILED)
+        on_failure(visit); /* it was told while a worker had the visit */
 }
 
 static void put_and_relay(struct srv_visit *visit)
