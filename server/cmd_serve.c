@@ -52,12 +52,12 @@ void srv_server_front_config(const struct srv_server *server, const struct srv_o
                              struct srv_listener_config *listeners, struct srv_front_config *config)
 {
     for (size_t i = 0; i < options->n_listen; i++)
-        listeners[i] = (struct srv_listener_config){.address = options->listen[i].host,
-                                                    .port = options->listen[i].port,
-                                                    .is_tls = options->listen[i].is_tls,
-                                                    .limits = options->listen[i].limits,
-                                                    .handler = options->origin != NULL
- ? &server->site_handler : &server->s3_handler};
+        listeners[i] = (struct srv_listener_config){
+            .address = options->listen[i].host,
+            .port = options->listen[i].port,
+            .is_tls = options->listen[i].is_tls,
+            .limits = options->listen[i].limits,
+            .handler = options->origin != NULL ? &server->site_handler : &server->s3_handler};
     srv_front_config_init(config);
     config->listeners = listeners;
     config->n_listeners =

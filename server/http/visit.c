@@ -186,7 +186,7 @@ void srv_site_start(void *data, struct srv_exchange *ex)
     visit->now_ms = (int64_t)srv_loop_now_ms(srv_exchange_loop(ex));
     /* Path and query lie beside each other, as they were sent. */
     visit->target = req->path;
-    if (req->query.base != NULL)
+    if (req->query.base == req->path.base + req->path.len + 1)
         visit->target.len = (size_t)(req->query.base + req->query.len - req->path.base);
     srv_exchange_attach(ex, visit, on_gone);
     srv_http_request_directives(visit->request, &visit->asked);

@@ -119,7 +119,8 @@ static gyre_err send_body(const struct srv_s3_call *call, struct gyre_handle **h
                           const struct srv_response *res)
 {
     bool is_read = get != NULL && get->is_read;
-    uint64_t first_len = selection->len < SRV_STORED_SEND_MAX ? selection->len : SRV_STORED_SEND_MAX;
+    uint64_t first_len =
+        selection->len < SRV_STORED_SEND_MAX ? selection->len : SRV_STORED_SEND_MAX;
 
     if (selection->len > SRV_S3_COPY_MAX) {
         if (!is_read && !gyre_resident(*handle, selection->first, first_len))
@@ -272,7 +273,8 @@ static void read_selection(struct srv_s3_task *task)
     size_t done = 0, n;
 
     if (selection->len > SRV_S3_COPY_MAX) {
-        uint64_t len = selection->len < SRV_STORED_WINDOW_BYTES ? selection->len : SRV_STORED_WINDOW_BYTES;
+        uint64_t len =
+            selection->len < SRV_STORED_WINDOW_BYTES ? selection->len : SRV_STORED_WINDOW_BYTES;
         get->err = gyre_populate(get->handle, selection->first, len);
         return;
     }
@@ -312,7 +314,8 @@ static void arrived(void *data, gyre_err err)
 static bool read_long(struct get *get)
 {
     const struct selection *selection = &get->selection;
-    uint64_t len = selection->len < SRV_STORED_WINDOW_BYTES ? selection->len : SRV_STORED_WINDOW_BYTES;
+    uint64_t len =
+        selection->len < SRV_STORED_WINDOW_BYTES ? selection->len : SRV_STORED_WINDOW_BYTES;
 
     if (selection->len <= SRV_S3_COPY_MAX)
         return false;

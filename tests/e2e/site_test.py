@@ -16,7 +16,7 @@ class Origin(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.scripts, self.seen, self.lock = {}, {}, threading.Lock()
+        self.scripts, self.seen, self.lock, self.is_down = {}, {}, threading.Lock(), False
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def on(self, path, script):
@@ -34,6 +34,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
     def handle_any(self):
+        if self.server.is_down:
+            self.close_connection = True
+            return
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         if self.headers.get("transfer-encoding") == "chunked":
             while size := int(self.rfile.readline(), 16):
@@ -153,6 +156,7 @@ def stale_without_origin(server, origin):
     origin.on("/strict", answer(body=b"old", Cache_Control="max-age=1, must-revalidate"))
     server.request("GET", "/stale"), server.request("GET", "/strict")
     time.sleep(1.1)
+    origin.is_down = True  # for connections that are open
     origin.shutdown()
     origin.server_close()
     response = server.request("GET", "/stale")
