@@ -144,7 +144,10 @@ void srv_s3_bucket_list(const struct srv_s3_call *call)
     } else {
         srv_s3_head_init(&head, call);
         srv_s3_head_add(&head, "Content-Type", srv_s3_str("application/xml"));
-        struct srv_response res = {200, head.fields, head.n, document.len};
+        const struct srv_response res = {.status = 200,
+                                         .fields = head.fields,
+                                         .n_fields = head.n,
+                                         .content_length = document.len};
         srv_respond_bytes(call->ex, &res, document.base, document.len);
     }
     srv_xml_fini(&listing.xml);
