@@ -20,7 +20,7 @@ static const struct {
 #undef X
 };
 
-enum { N_ROWS = sizeof(rows) / sizeof(rows[0]), CLOSE_TIMEOUT_MS = 10000 };
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 static uint64_t value_of(const struct gyre_stats *stats, size_t row)
 {
@@ -124,14 +124,9 @@ int srv_command_stat(const struct srv_options *options)
         ok = print_json(store, &stats);
     else
         print_text(store, &stats);
-    status = ok && fflush(stdout) == 0 ? 0 : 1;
-    if (status != 0)
-        fprintf(stderr, "gyre: the result could not be written\n");
+    status = ok ? 0 : 1;
+    if (!ok && !ferror(stdout))
+        fprintf(stderr, "gyre: out of memory\n");
 out:
-    err = gyre_close(&store, CLOSE_TIMEOUT_MS);
-    if (err != GYRE_OK && status == 0) {
-        fprintf(stderr, "gyre: %s: closing: %s\n", options->data[0].path, gyre_err_text(err));
-        status = 1;
-    }
-    return status;
+    return srv_store_end(options, &store, status);
 }

@@ -8,8 +8,6 @@
 #include "server/progress.h"
 #include "server/quantity.h"
 
-enum { CLOSE_TIMEOUT_MS = 10000 };
-
 /* Collects what gyre_verify has to say: at once for people, at the end as JSON. */
 struct findings {
     json_t *lines; /* NULL: print them */
@@ -87,16 +85,7 @@ int srv_command_verify(const struct srv_options *options)
     else
         print_text(&report, err == GYRE_OK);
     status = err == GYRE_OK ? 0 : 1;
-    if (fflush(stdout) != 0) {
-        fprintf(stderr, "gyre: the result could not be written\n");
-        status = 1;
-    }
 out:
     json_decref(findings.lines);
-    err = gyre_close(&store, CLOSE_TIMEOUT_MS);
-    if (err != GYRE_OK) {
-        fprintf(stderr, "gyre: %s: closing: %s\n", options->data[0].path, gyre_err_text(err));
-        status = 1;
-    }
-    return status;
+    return srv_store_end(options, &store, status);
 }

@@ -26,3 +26,5 @@ struct gyre_store *srv_store_open(const struct srv_options *options, enum gyre_o
 /* The same; *err_out says why not, and with `may_wait` GYRE_LOCKED is no reason for a line. */
 struct gyre_store *srv_store_try_open(const struct srv_options *options, enum gyre_open_mode mode,
                                       bool may_wait, gyre_err *err_out);
+/* Closes what a command has opened: `status`, or 1 after a line on stderr. */
+int srv_store_end(const struct srv_options *options, struct gyre_store **store, int status);

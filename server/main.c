@@ -113,6 +113,6 @@ int main(int argc, char **argv)
     int status = run_command(argc, argv);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    fprintf(stderr, "gyre: standard output: %s\n", strerror(errno));
+    fprintf(stderr, "gyre: standard output could not be written: %s\n", strerror(errno));
     return status != 0 ? status : 1;
 }

@@ -9,7 +9,7 @@
 #include "server/progress.h"
 #include "server/quantity.h"
 
-enum { MESSAGE_MAX = 1024 };
+enum { MESSAGE_MAX = 1024, CLOSE_TIMEOUT_MS = 10000 };
 
 #define DEFAULT_SIZE_MAX (UINT64_C(10) << 30)
 
@@ -111,4 +111,13 @@ struct gyre_store *srv_store_try_open(const struct srv_options *options, enum gy
     fprintf(stderr, "gyre: %s%s%s%s\n", message[0] != '\0' ? message : gyre_err_text(err),
             guess ? "; did you mean \"" : "", guess ? near : "", guess ? "\"?" : "");
     return NULL;
+}
+
+int srv_store_end(const struct srv_options *options, struct gyre_store **store, int status)
+{
+    gyre_err err = gyre_close(store, CLOSE_TIMEOUT_MS);
+    if (err == GYRE_OK)
+        return status;
+    fprintf(stderr, "gyre: %s: closing: %s\n", options->data[0].path, gyre_err_text(err));
+    return 1;
 }

@@ -33,7 +33,7 @@ def help_and_version():
     for arguments in (["version"], ["help"], ["serve", "--help"]):
         with open("/dev/full", "w") as full:
             lost = subprocess.run([gs.GYRE, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-        gs.check(f"gyre {' '.join(arguments)}: what cannot be printed is a failure", lost.returncode == 1 and "standard output" in lost.stderr, lost)
+        gs.check(f"gyre {' '.join(arguments)}: what cannot be printed is a failure", lost.returncode == 1 and "standard output" in lost.stderr and lost.stderr.count("\n") == 1, lost)
     gs.check("gyre version", version.returncode == 0 and re.match(r"gyre \d+\.\d+\.\d+", version.stdout), version)
 
 
@@ -146,7 +146,7 @@ def closed_streams(tmp):
             gs.check(f"gyre {command} {closed}: the lock file is left alone", b"MiB" not in (data / "lock.gyre").read_bytes())
         full = subprocess.run(["bash", "-c", f'exec "$0" {command} --data "$1" >/dev/full', gs.GYRE, str(data)], capture_output=True,
                               text=True, timeout=60, check=False)
-        gs.check(f"gyre {command} says that its result could not be written", full.returncode == 1 and "written" in full.stderr, full)
+        gs.check(f"gyre {command} says that its result could not be written", full.returncode == 1 and "written" in full.stderr and full.stderr.count("\n") == 1, full)
     with gs.Server(size="64M", data=data) as server:
         gs.check("and the store opens", server.request("GET", "/").status == 200)
 
