@@ -32,14 +32,7 @@ static pid_t in_child(void (*run)(struct gyre_store *store), struct gyre_store *
         fflush(stderr);
         _exit(0);
     }
-    CHECK(pid > 0);
     return pid;
-}
-
-static void ended_well(pid_t pid)
-{
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 static uint64_t pins(struct gyre_store *store)
@@ -70,7 +63,7 @@ TEST(inv_E54_a_child_is_a_process_of_its_own)
     skip_under_asan();
     struct gyre_store *store = open_store();
     put_pattern(store, 1, 1, 100000);
-    ended_well(in_child(use_store, store));
+    test_join(in_child(use_store, store));
     check_object(store, 2, 2, 5000);
     check_object(store, 1, 3, 70000);
     expect_sound(store);
@@ -116,7 +109,7 @@ TEST(inv_E54_inherited_handles_and_puts_are_dead_and_their_parents_live)
     CHECK_OK(gyre_put_write(begun, body, 200000));
     uint64_t before = pins(store);
     CHECK(before >= 3);
-    ended_well(in_child(let_go, store));
+    test_join(in_child(let_go, store));
     CHECK_EQ_U64(pins(store), before);
     check_pieces(held[0], 1);
     check_pieces(held[1], 2);
@@ -147,7 +140,7 @@ TEST(inv_E54_a_child_that_closes_its_copy_closes_nothing_of_its_parents)
     skip_under_asan();
     struct gyre_store *store = open_store();
     put_pattern(store, 1, 1, 3000);
-    ended_well(in_child(close_unused, store));
+    test_join(in_child(close_unused, store));
     check_object(store, 1, 1, 3000);
     expect_sound(store);
     close_store(store);
@@ -174,7 +167,7 @@ TEST(a_child_that_comes_after_the_last_close_is_told_so)
     pid_t pid = in_child(come_too_late, store);
     close_store(store);
     CHECK(write(parent_closed[1], "x", 1) == 1);
-    ended_well(pid);
+    test_join(pid);
 }
 
 /* ---- A storm ---- */

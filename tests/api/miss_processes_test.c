@@ -30,14 +30,7 @@ static pid_t start(void (*run)(struct board *board), struct board *board)
         fflush(stderr);
         _exit(0);
     }
-    CHECK(pid > 0);
     return pid;
-}
-
-static void ended_well(pid_t pid)
-{
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 static struct gyre_miss look(struct gyre_store *store, uint64_t n)
@@ -88,7 +81,7 @@ TEST(processes_that_miss_together_fetch_once)
     CHECK_SOON(atomic_load(&board->ready) == 3);
     atomic_store(&board->go, 1);
     for (int i = 0; i < 3; i++)
-        ended_well(pids[i]);
+        test_join(pids[i]);
     CHECK_EQ_INT(board->filled, 30);
     CHECK_EQ_INT(board->hit, 60);
 }
@@ -171,7 +164,7 @@ TEST(what_another_process_passes_on_is_fetched_by_each)
     CHECK_EQ_INT(board->passed + board->hit + board->filled, 20);
     CHECK(board->passed > 0); /* one whose look came late may have fetched */
     atomic_store(&board->done, 1);
-    ended_well(pid);
+    test_join(pid);
     close_store(store);
 }
 
@@ -196,7 +189,7 @@ TEST(a_process_that_closes_hands_its_fetches_over)
     struct gyre_miss miss = look(store, 1);
     CHECK_EQ_INT(miss.kind, GYRE_MISS_FILL);
     store_it(miss.fill, 1);
-    ended_well(pid);
+    test_join(pid);
     check_object(store, 1, 1, LENGTH);
     close_store(store);
 }
@@ -235,7 +228,7 @@ TEST(inv_E54_fetches_stay_with_the_parent)
     CHECK_OK(gyre_fill_begin(begun, &options));
     followed = look(shared, 1).follow;
     CHECK(followed != NULL);
-    ended_well(start(use_child, board));
+    test_join(start(use_child, board));
     CHECK_EQ_INT(board->done, 1);
     gyre_follow_end(followed);
     CHECK_OK(gyre_fill_write(begun, "abc", 3));

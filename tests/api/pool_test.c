@@ -255,14 +255,13 @@ TEST(a_quota_stops_objects_of_any_kind)
 static void in_another_process(const struct gyre_options *options,
                                void (*run)(struct gyre_store *store))
 {
-    int status;
     pid_t pid = test_fork();
     if (pid == 0) {
         struct gyre_store *store = open_with(options);
         run(store);
         _exit(gyre_close(&store, 10000) == GYRE_OK ? 0 : 1);
     }
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    test_join(pid);
 }
 
 static void ban_and_bound(struct gyre_store *store)

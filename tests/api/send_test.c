@@ -215,7 +215,6 @@ TEST(inv_E54_a_childs_table_is_empty)
 {
     struct gyre_store *store = open_store();
     uint64_t token;
-    int status;
     put_pattern(store, 1, 1, 100);
     CHECK_OK(gyre_release_deferred(get(store, 1), &token));
     pid_t pid = test_fork();
@@ -224,7 +223,7 @@ TEST(inv_E54_a_childs_table_is_empty)
         CHECK_ERR(gyre_release_token(token), GYRE_NOT_FOUND);
         _exit(0);
     }
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    test_join(pid);
     CHECK_EQ_U64(pins(store), 1);
     CHECK_OK(gyre_release_token(token));
     close_store(store);

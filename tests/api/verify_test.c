@@ -259,6 +259,5 @@ TEST(a_user_who_may_only_read_can_look)
         expect_only_looking(open_readonly(), 60);
         _exit(0);
     }
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    test_join(pid);
 }

@@ -56,7 +56,7 @@ TEST(inv_E53_processes_read_write_and_delete_the_same_objects)
         CHECK_EQ_INT(object_version(store, n, len_small), 1);
     CHECK_OK(object_delete(store, 1, false));
     atomic_store(&board->go, 1);
-    ended_well(pid);
+    test_join(pid);
     CHECK_EQ_INT(object_version(store, 2, len_small), 2);
     CHECK_EQ_INT(eng_processes_count(store), 1);
     check_store(store, false);
@@ -93,7 +93,7 @@ TEST(inv_E53_what_one_process_has_verified_is_verified_for_all)
     CHECK_OK(eng_store_close(store, true));
     store = open_ok(&o);
     CHECK_EQ_INT(object_version(store, 5, len_small), 1);
-    ended_well(start(expect_verified, &o, NULL));
+    test_join(start(expect_verified, &o, NULL));
     CHECK_OK(eng_store_close(store, true));
     opening_fini(&o);
 }
@@ -126,7 +126,7 @@ TEST(inv_E53_only_the_last_to_close_leaves_the_store_clean)
     CHECK_OK(eng_header_read(fd, &super, 0, &header, rows));
     CHECK(!header.clean);
     atomic_store(&board->go, 1);
-    ended_well(pid);
+    test_join(pid);
     CHECK(!exists(rt_path));
     CHECK_OK(eng_header_read(fd, &super, 0, &header, rows));
     CHECK(header.clean);
@@ -329,7 +329,7 @@ TEST(inv_E55_a_process_stopped_inside_a_lock_costs_busy_and_no_hang)
     CHECK(atomic_load(&store->stripes[0].rt->reserved_units) > 0);
     atomic_store(&board->go, 1);
     CHECK(kill(pid, SIGCONT) == 0);
-    ended_well(pid);
+    test_join(pid);
     store->lock_wait_ns = UINT64_C(60000000000);
     CHECK_OK(try_put(store, 4));
     CHECK_OK(object_delete(store, 2, false));

@@ -40,14 +40,7 @@ static inline pid_t start(void (*run)(struct opening *o, struct board *board), s
         fflush(stderr);
         _exit(0);
     }
-    CHECK(pid > 0);
     return pid;
-}
-
-static inline void ended_well(pid_t pid)
-{
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 static inline void killed(pid_t pid)

@@ -12,7 +12,6 @@
 
 static void run_in_child(void (*run)(struct opening *o, uint32_t n), struct opening *o, uint32_t n)
 {
-    int status;
     pid_t pid = test_fork();
 
     if (pid == 0) {
@@ -20,7 +19,7 @@ static void run_in_child(void (*run)(struct opening *o, uint32_t n), struct open
         fflush(stderr);
         _exit(0);
     }
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    test_join(pid);
 }
 
 /* ---- Closed in order ---- */

@@ -109,7 +109,6 @@ TEST(every_stripe_gets_keys_by_its_size)
 /* Runs one opening in another process: with `refusal` it must be refused, and say so. */
 static void open_elsewhere(struct opening *o, const char *refusal)
 {
-    int status;
     pid_t pid = test_fork();
 
     if (pid == 0) {
@@ -119,7 +118,7 @@ static void open_elsewhere(struct opening *o, const char *refusal)
             CHECK_OK(eng_store_close(open_ok(o), true));
         _exit(0);
     }
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    test_join(pid);
 }
 
 TEST(a_second_opening_is_refused_in_the_same_process_and_welcome_in_another)
@@ -423,7 +422,6 @@ TEST(a_stale_mark_goes_at_the_next_opening)
 TEST(the_runtime_segment_of_a_dead_process_is_removed)
 {
     struct opening o;
-    int status;
     struct eng_lock_note note;
 
     opening_init(&o, test_path("data"));
@@ -432,7 +430,7 @@ TEST(the_runtime_segment_of_a_dead_process_is_removed)
         open_ok(&o);
         _exit(0); /* without closing */
     }
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    test_join(pid);
     struct eng_lockfile lock = {.fd = open(test_path("data/lock.gyre"), O_RDONLY)};
     CHECK(eng_lockfile_read(&lock, &note));
     close(lock.fd);

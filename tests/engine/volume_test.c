@@ -58,7 +58,6 @@ TEST(a_link_to_a_directory_is_as_good_as_the_directory)
 TEST(a_directory_without_write_permission_is_refused)
 {
     struct opening o;
-    int status;
 
     if (geteuid() != 0)
         test_skip("needs root, to become somebody else");
@@ -71,7 +70,7 @@ TEST(a_directory_without_write_permission_is_refused)
         open_refused(&o, GYRE_ACCESS, "may not write in this directory");
         _exit(0);
     }
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    test_join(pid);
     CHECK(chmod(o.dirs[0].path, 0777) == 0);
     pid = test_fork();
     if (pid == 0) {
@@ -79,7 +78,7 @@ TEST(a_directory_without_write_permission_is_refused)
         open_refused(&o, GYRE_ACCESS, "lock.gyre: cannot open the file: Permission denied");
         _exit(0);
     }
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    test_join(pid);
     opening_fini(&o);
 }
 

@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/harness/test.h"
@@ -38,4 +39,10 @@ pid_t test_fork(void)
     pid_t pid = fork();
     CHECK(pid >= 0);
     return pid;
+}
+
+void test_join(pid_t pid)
+{
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }

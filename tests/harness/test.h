@@ -96,6 +96,8 @@ bool test_full(void);
 /* fork() beside threads: ASan's allocator cannot be forked while another thread, such as a store's
  * own, is inside it, so with ASan this waits until all others sleep. Never negative. */
 pid_t test_fork(void);
+/* Waits for such a child, which has to exit with 0. */
+void test_join(pid_t pid);
 
 /* An empty directory of this test's own, below $TMPDIR or /tmp; removed with all in it when the
  * test ends. */
