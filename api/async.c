@@ -244,7 +244,7 @@ static size_t spans_of(const struct api_job *job, struct api_span spans[SPANS_MA
     }
     for (uint32_t i = api_part_at(handle, offset); len > 0; i++) {
         const struct api_part *part = &handle->parts[i];
-        uint64_t off = offset - part->start, left = part->ref.doc->body_len - off;
+        uint64_t off = offset - part->start, left = part->len - off;
         if (n == SPANS_MAX)
             return 0;
         spans[n] = span_of(&part->ref, off, len < left ? len : left);

@@ -29,6 +29,7 @@
 struct api_part {
     struct eng_ref ref;
     uint64_t start; /* body offset of its first byte */
+    uint64_t len;   /* of its bytes; the header in the mapping may go with the file's end */
     uint64_t checked[API_PART_CHUNKS_MAX /
                      64]; /* chunks this handle has verified; unused once ref.verified */
 };

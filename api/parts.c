@@ -75,6 +75,7 @@ static gyre_err pin_part(struct gyre_handle *handle, uint64_t i, uint64_t start,
     if (err != GYRE_OK)
         return err;
     part->start = start;
+    part->len = row.length;
     memset(part->checked, 0, sizeof part->checked);
     if (part->ref.doc->body_len != row.length) {
         eng_ref_release(&part->ref);
@@ -100,7 +101,7 @@ gyre_err api_parts_pin(struct gyre_handle *handle, unsigned eng_flags)
             handle->parts = NULL;
             return err;
         }
-        start += handle->parts[i].ref.doc->body_len;
+        start += handle->parts[i].len;
     }
     handle->n_parts = (uint32_t)n;
     return GYRE_OK;

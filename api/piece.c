@@ -28,7 +28,7 @@ static gyre_err span_at(const struct gyre_handle *handle, uint64_t offset, struc
         return GYRE_OK;
     }
     const struct api_part *part = &handle->parts[api_part_at(handle, offset)];
-    uint64_t body_len = part->ref.doc->body_len;
+    uint64_t body_len = part->len;
     uint64_t off = offset - part->start;
     uint64_t end = body_len;
     if (!part->ref.verified) {
@@ -52,7 +52,7 @@ bool gyre_faulted(const struct gyre_handle *handle, uint64_t offset, uint64_t le
         return eng_fault_hit(handle->doc.body + offset, len);
     for (uint32_t i = api_part_at(handle, offset); len > 0 && i < handle->n_parts; i++) {
         const struct api_part *part = &handle->parts[i];
-        uint64_t off = offset - part->start, left = part->ref.doc->body_len - off;
+        uint64_t off = offset - part->start, left = part->len - off;
         uint64_t n = len < left ? len : left;
         if (eng_fault_hit(part->ref.body + off, n))
             return true;
@@ -136,7 +136,7 @@ static bool copy_unproved(struct gyre_handle *handle, uint64_t offset, void *buf
                           size_t *copied_out, gyre_err *err_out)
 {
     struct api_part *part = &handle->parts[api_part_at(handle, offset)];
-    uint64_t off = offset - part->start, body_len = part->ref.doc->body_len;
+    uint64_t off = offset - part->start, body_len = part->len;
     uint64_t first = off / ENG_CHUNK, end = first;
     uint64_t room = len < body_len - off ? len : body_len - off;
     if (off % ENG_CHUNK != 0)
@@ -161,7 +161,7 @@ static gyre_err copy_span(struct gyre_handle *handle, uint64_t offset, void *buf
         if (copy_unproved(handle, offset, buffer, len, copied_out, &err))
             return err;
         const struct api_part *part = &handle->parts[api_part_at(handle, offset)];
-        uint64_t left = part->start + part->ref.doc->body_len - offset;
+        uint64_t left = part->start + part->len - offset;
         err = gyre_populate(handle, offset, len < left ? len : left);
         if (err == GYRE_OK)
             err = span_at(handle, offset, &span);

@@ -24,7 +24,7 @@ bool api_chunk_checked(const struct api_part *part, uint64_t chunk)
 
 static uint64_t chunk_count(const struct api_part *part)
 {
-    return (part->ref.doc->body_len + ENG_CHUNK - 1) / ENG_CHUNK;
+    return (part->len + ENG_CHUNK - 1) / ENG_CHUNK;
 }
 
 static bool chunks_checked(const struct api_part *part, uint64_t first, uint64_t end)
@@ -64,7 +64,7 @@ static gyre_err check_chunks(struct api_part *part, uint64_t first, uint64_t end
 {
     for (uint64_t chunk = first; chunk < end; chunk++) {
         uint64_t off = chunk * ENG_CHUNK;
-        uint64_t left = part->ref.doc->body_len - off;
+        uint64_t left = part->len - off;
         uint64_t len = left < ENG_CHUNK ? left : ENG_CHUNK;
         gyre_err err = eng_populate(&part->ref, off, len);
         if (err == GYRE_OK)
@@ -95,7 +95,7 @@ static void ask_ahead(const struct gyre_handle *handle, uint64_t *asked, uint64_
     while (*asked < upto) {
         const struct api_part *part = &handle->parts[api_part_at(handle, *asked)];
         uint64_t off = *asked - part->start;
-        uint64_t n = smaller(part->ref.doc->body_len - off, upto - *asked);
+        uint64_t n = smaller(part->len - off, upto - *asked);
         eng_read_ahead(&part->ref, off, n);
         *asked += n;
     }
@@ -110,7 +110,7 @@ static gyre_err populate_span(struct gyre_handle *handle, uint64_t offset, uint6
     while (offset < end) {
         struct api_part *part = &handle->parts[api_part_at(handle, offset)];
         uint64_t off = offset - part->start;
-        uint64_t part_end = smaller(part->start + part->ref.doc->body_len, end);
+        uint64_t part_end = smaller(part->start + part->len, end);
         if (unproved && part->ref.verified) {
             offset = part_end;
             continue;
@@ -138,7 +138,7 @@ static gyre_err dropped_if_damaged(struct gyre_handle *handle, gyre_err err)
 /* Reads one chunk past the mapping, and proves it while it is in the processor's cache. */
 static gyre_err copy_chunk(struct api_part *part, uint64_t chunk, uint8_t *buffer)
 {
-    uint64_t off = chunk * ENG_CHUNK, left = part->ref.doc->body_len - off;
+    uint64_t off = chunk * ENG_CHUNK, left = part->len - off;
     gyre_err err = eng_pread(part->ref.stripe->fd, buffer, left < ENG_CHUNK ? left : ENG_CHUNK,
                              part->ref.body_file_off + off);
     if (err == GYRE_OK && !eng_chunk_holds(&part->ref, chunk, buffer))
@@ -167,7 +167,7 @@ gyre_err api_handle_verify(struct gyre_handle *handle)
     if (handle->n_parts == 0)
         return GYRE_OK;
     const struct api_part *last = &handle->parts[handle->n_parts - 1];
-    uint64_t end = last->start + last->ref.doc->body_len;
+    uint64_t end = last->start + last->len;
     return dropped_if_damaged(handle, populate_span(handle, 0, end, true));
 }
 
@@ -206,7 +206,7 @@ void api_read_ahead(const struct gyre_handle *handle, uint64_t offset, uint64_t 
     }
     for (uint32_t i = api_part_at(handle, offset); len > 0; i++) {
         const struct api_part *part = &handle->parts[i];
-        uint64_t off = offset - part->start, left = part->ref.doc->body_len - off;
+        uint64_t off = offset - part->start, left = part->len - off;
         uint64_t n = len < left ? len : left;
         eng_read_ahead(&part->ref, off, n);
         offset += n;
@@ -225,7 +225,7 @@ bool gyre_resident(const struct gyre_handle *handle, uint64_t offset, uint64_t l
     for (uint32_t i = api_part_at(handle, offset); len > 0; i++) {
         const struct api_part *part = &handle->parts[i];
         uint64_t off = offset - part->start;
-        uint64_t n = part->ref.doc->body_len - off;
+        uint64_t n = part->len - off;
         if (n > len)
             n = len;
         if (!chunks_checked(part, off / ENG_CHUNK, (off + n + ENG_CHUNK - 1) / ENG_CHUNK) ||
