@@ -273,7 +273,10 @@ static bool take_end(struct srv_head1 *h)
         return reject(h, 400, "Host is missing");
     if (h->content_length_at != SRV_HEAD1_NO_FIELD && h->transfer_encoding_at != SRV_HEAD1_NO_FIELD)
         return reject(h, 400, "Content-Length together with Transfer-Encoding");
-    bool sends_body = h->body == SRV_HEAD1_BODY_CHUNKED || h->content_length != 0;
+    /* An empty body is one, too: old botocore takes a final answer without a 100 for one that goes
+     * for the next request of its connection as well. */
+    bool sends_body =
+        h->body == SRV_HEAD1_BODY_CHUNKED || h->content_length_at != SRV_HEAD1_NO_FIELD;
     h->expect_continue = h->expect_at != SRV_HEAD1_NO_FIELD && h->version == 11 && sends_body;
     h->keep_alive = !h->close_ && (h->version == 11 || h->wants_keep_);
     return true;
