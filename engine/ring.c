@@ -26,30 +26,33 @@ static uint32_t next_free(const struct eng_stripe *stripe, uint32_t from)
     return from < stripe->n_segments ? from : ENG_NO_SEGMENT;
 }
 
+/* At the tail only: a ring that is opened while it grows may have segments behind its hand that
+ * were entered, and never written. */
 bool eng_ring_may_grow_locked(const struct eng_stripe *stripe, uint8_t pool)
 {
     const struct eng_ring *ring = eng_ring_of(stripe, pool);
-    return ring->n_segments < ring->max_segments && next_free(stripe, 0) != ENG_NO_SEGMENT;
+    return (ring->n_segments == 0 || ring->hand_segment == ring->tail_segment) &&
+           ring->n_segments < ring->max_segments && next_free(stripe, 0) != ENG_NO_SEGMENT;
 }
 
 size_t eng_ring_ahead_locked(const struct eng_stripe *stripe, uint8_t pool, uint32_t *segments_out,
                              size_t max)
 {
     const struct eng_ring *ring = eng_ring_of(stripe, pool);
+    const struct eng_segment_row *rows = stripe->rt->segments;
     size_t n = 0;
     uint32_t room = ring->max_segments - ring->n_segments;
-    uint32_t segment = next_free(stripe, 0);
-    for (; n < max && room > 0 && segment != ENG_NO_SEGMENT; room--) {
-        segments_out[n++] = segment;
-        segment = next_free(stripe, segment + 1);
+    uint32_t left = ring->n_segments;
+    uint32_t at = ring->hand_segment;
+    for (; n < max && left > 0 && at != ring->tail_segment; left--)
+        segments_out[n++] = at = rows[at].successor;
+    uint32_t fresh = next_free(stripe, 0);
+    for (; n < max && room > 0 && fresh != ENG_NO_SEGMENT; room--) {
+        segments_out[n++] = fresh;
+        fresh = next_free(stripe, fresh + 1);
     }
-    if (ring->n_segments == 0)
-        return n;
-    segment = n > 0 ? ring->tail_segment : ring->hand_segment; /* the grown part ends at the tail */
-    for (uint32_t i = 0; n < max && i < ring->n_segments; i++) {
-        segment = stripe->rt->segments[segment].successor;
-        segments_out[n++] = segment;
-    }
+    for (; n < max && left > 0; left--)
+        segments_out[n++] = at = rows[at].successor;
     return n;
 }
 

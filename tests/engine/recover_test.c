@@ -3,8 +3,11 @@
 
 #include <sys/wait.h>
 
-#include "engine/locks.h"
+#include "engine/cleaner.h"
 #include "engine/geometry.h"
+#include "engine/keeper.h"
+#include "engine/locks.h"
+#include "engine/log.h"
 #include "engine/seal.h"
 #include "engine/sync.h"
 
@@ -165,6 +168,47 @@ static void scramble_table(const char *path, const struct eng_superblock *super,
     write_pages(path, &page);
     free(table.bytes);
     free(page.bytes);
+}
+
+/* What the keeper does when it is awake. */
+static void clean_ahead(struct eng_store *store)
+{
+    struct eng_stripe *stripe = &store->stripes[0];
+    const struct eng_ring *ring = eng_ring_of(stripe, ENG_POOL_MAIN);
+    uint64_t target = eng_clean_target_units(stripe, ring);
+
+    for (bool enough = false; !enough;) {
+        struct eng_clean_step step;
+        eng_clean_lock(stripe);
+        eng_alloc_lock(stripe);
+        enough = ring->clean_units >= target;
+        eng_alloc_unlock(stripe);
+        if (!enough)
+            CHECK_OK(eng_clean_step_locked(stripe, ENG_POOL_MAIN, 2 * target, &step));
+        eng_clean_unlock(stripe);
+    }
+}
+
+TEST(inv_E89_a_hand_enters_the_clean_segments_of_its_ring_before_it_takes_new_ones)
+{
+    struct opening o;
+
+    opening_init(&o, test_path("data"));
+    struct eng_store *store = open_ok(&o);
+    for (uint32_t i = 0; i < 300; i++)
+        object_put(store, i, 1, fixed_len(i, 1));
+    clean_ahead(store);
+    uint32_t segments = eng_ring_of(&store->stripes[0], ENG_POOL_MAIN)->n_segments;
+    CHECK_OK(eng_store_close(store, true));
+    for (int round = 0; round < 12; round++) {
+        store = open_ok(&o);
+        clean_ahead(store);
+        CHECK(eng_ring_of(&store->stripes[0], ENG_POOL_MAIN)->n_segments <= segments + 1);
+        for (uint32_t i = 0; i < 300; i++)
+            CHECK_MSG(object_version(store, i, fixed_len) == 1, "round %d: object %u", round, i);
+        CHECK_OK(eng_store_close(store, round % 2 == 0));
+    }
+    opening_fini(&o);
 }
 
 TEST(inv_E48_rings_are_whole_whatever_the_table_says)
