@@ -6,7 +6,7 @@
 struct inbox {
     _Atomic uint32_t answers;
     _Atomic uint32_t by_err[64];
-    uint64_t serial;
+    _Atomic uint64_t serial;
 };
 
 static void noted(void *data, gyre_err err)

@@ -160,7 +160,7 @@ static void expect_bytes(struct actor *actor, struct gyre_handle *handle, const 
 {
     gyre_err err = gyre_populate(handle, 0, label->length);
     if (err != GYRE_OK)
-        board_fail(actor->board, "key %ju version %ju, %s: populate: %s", (uintmax_t)label->n,
+        board_fail(actor->board, "key %ju version %ju, %s: torn, populate: %s", (uintmax_t)label->n,
                    (uintmax_t)label->version, when, gyre_err_name(err));
     for (uint64_t off = 0; off < label->length;) {
         struct gyre_piece piece;
