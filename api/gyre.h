@@ -28,8 +28,10 @@
  * Errors:  every fallible call returns a gyre_err that must be looked at; out parameters are
  *          emptied first.
  *
- * C17 and C++17. ABI: functions are only added within a major version; structures that a caller
- * allocates start with their size.
+ * C17 and C++17. ABI: the shared library's name carries the major version (the minor one, too,
+ * while that is 0). Libraries of one name only add functions, and each knows in which version it
+ * came (libgyre.map): layouts and values stay. A structure that begins with another size than its
+ * own is GYRE_INVALID.
  */
 #pragma once
 

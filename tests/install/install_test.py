@@ -39,6 +39,9 @@ def check_pkg_config(prefix, tmp):
             program = tmp / f"{compiler[0]}-{kind}"
             run(f"{what}: compile", [*compiler, *strict, HERE / "consumer.c", "-x", "none", "-o", program, *flags])
             check_program(what, program, tmp, prefix)
+            if kind == "shared":
+                needs = run(f"{what}: readelf", ["readelf", "-V", program])
+                check(f"{what}: functions have versions", "libgyre.so.0.1" in needs and "GYRE_0.1" in needs, needs)
 
 
 def check_cmake(prefix, tmp):
