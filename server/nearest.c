@@ -42,10 +42,10 @@ size_t srv_edit_distance(const char *a, const char *b)
     return rows[a_len % 3][b_len];
 }
 
-/* Beyond about half of the letters a guess is noise. */
+/* Beyond some two fifths of the letters a guess is noise. */
 static bool is_sensible(size_t distance, const char *text)
 {
-    return distance <= (strlen(text) + 1) / 2;
+    return distance <= (2 * strlen(text) + 2) / 5;
 }
 
 /* "tls" for "tls-cert" costs many letters and is still a good guess. */

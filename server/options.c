@@ -8,9 +8,11 @@
 #include "server/options_section.h"
 #include "server/options_set.h"
 
-static const char *const command_names[] = {"serve", "stat", "check"};
+static const char *const command_names[] = {"serve", "stat", "check", "verify"};
+_Static_assert(sizeof command_names / sizeof command_names[0] == SRV_COMMAND_VERIFY + 1,
+               "a name for each command");
 
-enum { THREADS_MAX = 1024, NAME_MAX_BYTES = 64, WHERE_MAX = NAME_MAX_BYTES + 8 };
+enum { NAME_MAX_BYTES = 64, WHERE_MAX = NAME_MAX_BYTES + 8, OBJECT_SIZE_MIN = 512 };
 
 /* Finds the option that `word` names. *value_out is what follows its '=', or NULL. */
 static const struct srv_option *find_option(enum srv_command command, const char *word,
@@ -184,6 +186,17 @@ static bool complete_access(struct srv_options *options, char *error_out)
     return true;
 }
 
+/* What the directories take in all; UINT64_MAX if not all of them say. */
+static uint64_t sum_of_data(const struct srv_options *options)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < options->n_data; i++)
+        if (options->data[i].size_bytes == 0 ||
+            __builtin_add_overflow(sum, options->data[i].size_bytes, &sum))
+            return UINT64_MAX;
+    return sum;
+}
+
 /* With less than this no request would ever be answered. */
 static bool check_least(const struct srv_options *options, char *error_out)
 {
@@ -194,6 +207,7 @@ static bool check_least(const struct srv_options *options, char *error_out)
     } rows[] = {
         {"--size", options->size != 0 ? options->size : UINT64_MAX, GYRE_SIZE_MIN,
          "a store has at least 64M"},
+        {"--data", sum_of_data(options), GYRE_SIZE_MIN, "a store has at least 64M in all"},
         {"--buffer-budget", options->buffer_budget, 1 << 20, "give at least 1M"},
         {"--address-buffers", options->address_buffers != 0 ? options->address_buffers : UINT64_MAX,
          1 << 20, "give at least 1M"},
@@ -224,12 +238,9 @@ static bool complete(struct srv_options *options, char *error_out)
     if (segment != 0 && (segment < 1 << 20 || (segment & (segment - 1)) != 0))
         return srv_option_error(error_out, "--segment-size",
                                 "give a power of two from 1M on, such as 8M");
-    if (options->object_size > GYRE_SIZE_MIN)
-        return srv_option_error(error_out, "--object-size", "at most 64M");
-    if (options->threads > THREADS_MAX || options->workers > THREADS_MAX)
-        return srv_option_error(error_out,
-                                options->threads > THREADS_MAX ? "--threads" : "--workers",
-                                "at most %d", THREADS_MAX);
+    if (options->object_size != 0 &&
+        (options->object_size < OBJECT_SIZE_MIN || options->object_size > GYRE_SIZE_MIN))
+        return srv_option_error(error_out, "--object-size", "give 512 to 64M");
     if (options->region != NULL && strlen(options->region) >= SRV_S3_REGION_MAX)
         return srv_option_error(error_out, "--region", "at most %d characters",
                                 SRV_S3_REGION_MAX - 1);

@@ -8,11 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/check.h"
 #include "server/nearest.h"
 #include "server/options_section.h"
 #include "server/options_set.h"
 
 enum { FILE_MAX_BYTES = 1 << 20, WHERE_MAX = 400 };
+
+static const char EXAMPLE[] = "JSON object, such as {\"listen\": \"127.0.0.1:9000\"}";
 
 /* One reading of one file. */
 struct reader {
@@ -66,17 +69,28 @@ static const char *place_of(const char *from, const char *key)
     return from;
 }
 
-/* Sets where to "path:line: key", with `inner` after it if there is one. */
-static void set_where(struct reader *r, const char *key, const char *inner)
+/* Adds ".key" to where, or just "key" after a space. */
+static void add_key(struct reader *r, char before, const char *key)
+{
+    size_t len = strlen(r->where);
+
+    snprintf(r->where + len, sizeof r->where - len, "%c%s", before, key);
+}
+
+/* Sets where to "file:line: key.member.member": the keys of `path` are looked for one behind the
+ * other. */
+static void set_where(struct reader *r, const char *key, const char *const *path, size_t depth)
 {
     const char *place = place_of(r->text, key);
     unsigned line = 1;
-    if (inner != NULL)
-        place = place_of(place, inner);
+    for (size_t i = 0; i < depth; i++)
+        place = place_of(place, path[i]);
     for (const char *at = r->text; at < place; at++)
         line += *at == '\n';
-    snprintf(r->where, sizeof(r->where), "%s:%u: %s%s%s", r->path, line, key,
-             inner != NULL ? "." : "", inner != NULL ? inner : "");
+    snprintf(r->where, sizeof r->where, "%s:%u:", r->path, line);
+    add_key(r, ' ', key);
+    for (size_t i = 0; i < depth; i++)
+        add_key(r, '.', path[i]);
 }
 
 /* A scalar as the text that the command line would have; NULL for anything else. */
@@ -121,7 +135,7 @@ static const char *nearest_key(const char *key)
 
 static bool set_member(struct reader *r, const char *key, const json_t *value)
 {
-    set_where(r, key, NULL);
+    set_where(r, key, NULL, 0);
     const struct srv_option *option = srv_option_find(key, SRV_IN_FILE);
     if (option == NULL && srv_option_find(key, ~0u) != NULL)
         return srv_option_error(r->error_out, r->where,
@@ -134,6 +148,10 @@ static bool set_member(struct reader *r, const char *key, const json_t *value)
     }
     if (!json_is_array(value) || !srv_option_is_list(option))
         return set_scalar(r, option, value);
+    if (json_array_size(value) == 0 && option->shown_default[0] != '\0')
+        return srv_option_error(r->error_out, r->where,
+                                "the list is empty: give %s, or leave the key out for %s",
+                                option->argument, option->shown_default);
     for (size_t i = 0; i < json_array_size(value); i++)
         if (!set_scalar(r, option, json_array_get(value, i)))
             return false;
@@ -165,23 +183,51 @@ static bool is_section(const char *key)
     return false;
 }
 
-void srv_section_where(const struct srv_section *section, const char *inner, char *where,
-                       size_t size)
+void srv_section_enter(struct srv_section *section, const char *key)
 {
-    set_where(section->place->reader, section->key, inner);
-    snprintf(where, size, "%s", section->place->reader->where);
+    SRV_CHECK(section->depth < SRV_SECTION_DEPTH);
+    section->path[section->depth++] = key;
 }
 
-bool srv_section_error(const struct srv_section *section, const char *inner, const char *format,
-                       ...)
+void srv_section_leave(struct srv_section *section)
+{
+    SRV_CHECK(section->depth > 0);
+    section->depth--;
+}
+
+void srv_section_where(const struct srv_section *section, char *where_out, size_t size)
+{
+    struct reader *reader = section->place->reader;
+
+    set_where(reader, section->key, section->path, section->depth);
+    snprintf(where_out, size, "%s", reader->where);
+}
+
+bool srv_section_error(const struct srv_section *section, const char *format, ...)
 {
     char where[WHERE_MAX], text[SRV_OPTIONS_ERROR_MAX];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    srv_section_where(section, inner, where, sizeof where);
+    srv_section_where(section, where, sizeof where);
     return srv_option_error(section->error_out, where, "%s", text);
+}
+
+bool srv_section_unknown(const struct srv_section *section, const char *what,
+                         const char *const *keys, size_t n_keys)
+{
+    const char *near = srv_nearest(section->path[section->depth - 1], keys, n_keys);
+    char list[128] = "";
+
+    for (size_t i = 0; i < n_keys; i++) {
+        size_t len = strlen(list);
+        const char *before = i == 0 ? "" : i + 1 < n_keys ? ", " : " and ";
+        snprintf(list + len, sizeof list - len, "%s%s", before, keys[i]);
+    }
+    return srv_section_error(section, "unknown key: %s has %s%s%s%s", what, list,
+                             near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+                             near != NULL ? "\"?" : "");
 }
 
 /* Flat options first, because sections take defaults from them. */
@@ -216,7 +262,11 @@ bool srv_options_file_read(struct srv_options *options, const char *path,
     bool ok = false;
     if (!read_text(&reader))
         goto out;
-    root = json_loadb(reader.text, reader.len, JSON_REJECT_DUPLICATES, &error);
+    if (strspn(reader.text, " \t\r\n") == reader.len) {
+        srv_option_error(error_out, path, "the file is empty: it must hold one %s", EXAMPLE);
+        goto out;
+    }
+    root = json_loadb(reader.text, reader.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (root == NULL) {
         snprintf(reader.where, sizeof(reader.where), "%s: line %d, column %d", path, error.line,
                  error.column);
@@ -224,9 +274,7 @@ bool srv_options_file_read(struct srv_options *options, const char *path,
         goto out;
     }
     if (!json_is_object(root)) {
-        srv_option_error(
-            error_out, path,
-            "the file must hold one JSON object, such as {\"listen\": \"127.0.0.1:9000\"}");
+        srv_option_error(error_out, path, "the file must hold one %s", EXAMPLE);
         goto out;
     }
     ok = set_all(&reader, root);

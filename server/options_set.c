@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/nearest.h"
@@ -31,7 +32,7 @@ const struct srv_option srv_option_table[SRV_OPTION_COUNT_ALL] = {
 #undef X
 };
 
-enum { COUNT_MAX = 1000000 };
+enum { COUNT_MAX = 1000000, THREADS_MAX = 1024 };
 
 static const char *const etag_names[] = {
     [SRV_S3_ETAG_MD5] = "md5", [SRV_S3_ETAG_OPAQUE] = "opaque"};
@@ -49,6 +50,10 @@ bool srv_option_error(char error_out[SRV_OPTIONS_ERROR_MAX], const char *where, 
     va_start(args, format);
     vsnprintf(error_out + n, (size_t)(SRV_OPTIONS_ERROR_MAX - n), format, args);
     va_end(args);
+    for (char *at = error_out; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' ||
+            *at == 0x7f) /* it stays one line, and no terminal's command */
+            *at = '?';
     return false;
 }
 
@@ -104,6 +109,11 @@ static bool set_file(struct srv_options *options, char **field, const char *text
                      char *error_out)
 {
     char near[512];
+    struct stat status;
+    if (stat(text, &status) == 0 && S_ISDIR(status.st_mode)) {
+        options->is_file_missing = true;
+        return srv_option_error(error_out, where, "\"%s\" is a directory: name a file", text);
+    }
     if (access(text, R_OK) != 0) {
         int why = errno;
         options->is_file_missing = true;
@@ -229,10 +239,11 @@ static bool set_duration(uint64_t *field, const char *text, const char *where, c
                text);
 }
 
-static bool set_count(uint64_t *field, const char *text, const char *where, char *error_out)
+static bool set_count(uint64_t *field, int max, const char *text, const char *where,
+                      char *error_out)
 {
-    return (srv_count_parse(text, COUNT_MAX, field) && *field != 0) ||
-           srv_option_error(error_out, where, "\"%s\" is no number from 1 to %d", text, COUNT_MAX);
+    return (srv_count_parse(text, (uint64_t)max, field) && *field != 0) ||
+           srv_option_error(error_out, where, "\"%s\" is no number from 1 to %d", text, max);
 }
 
 /* One of `names`; its index goes into the field. */
@@ -291,7 +302,8 @@ bool srv_option_set(struct srv_options *options, const struct srv_option *option
     case SRV_OPTION_DATA: return set_data(options, text, where, error_out);
     case SRV_OPTION_SIZE: return set_size(field, text, where, error_out);
     case SRV_OPTION_DURATION: return set_duration(field, text, where, error_out);
-    case SRV_OPTION_COUNT: return set_count(field, text, where, error_out);
+    case SRV_OPTION_COUNT: return set_count(field, COUNT_MAX, text, where, error_out);
+    case SRV_OPTION_THREADS: return set_count(field, THREADS_MAX, text, where, error_out);
     case SRV_OPTION_ETAG: return srv_option_etag(text, where, field, error_out);
     default:
         return set_choice(field, level_names, sizeof(level_names) / sizeof(level_names[0]), text,

@@ -72,6 +72,7 @@ def mistakes(tmp):
         ('{"size": true}', ("size",)),
         ('{"size": "64M",', ("line",)),
         ('[]', ("object",)),
+        ('', ("empty", "object")),
     ):
         config = tmp / "bad.json"
         config.write_text(text)

@@ -45,6 +45,8 @@ TEST(the_closest_name_is_guessed)
     CHECK_EQ_STR(srv_nearest("tls", names, 4), "tls-cert");
     CHECK(srv_nearest("zzzzzzz", names, 4) == NULL);
     CHECK(srv_nearest("zz", names, 4) == NULL);
+    CHECK(srv_nearest("verbose", (const char *const[]){"error"}, 1) == NULL);
+    CHECK_EQ_STR(srv_nearest("cehk", names, 4), "check");
     CHECK(srv_nearest("serve", names, 0) == NULL);
 }
 

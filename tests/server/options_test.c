@@ -127,12 +127,27 @@ TEST(help_wins_over_everything)
     srv_options_fini(&options);
 }
 
+struct wrong_words {
+    const char *words[3];
+    const char *want; /* must be in the message */
+};
+
+static void check_refused(const struct wrong_words *rows, size_t n_rows)
+{
+    for (size_t i = 0; i < n_rows; i++) {
+        struct srv_options options;
+        char error[SRV_OPTIONS_ERROR_MAX];
+        CHECK_MSG(!parse(&options, SRV_COMMAND_SERVE, rows[i].words, error), "%s was taken",
+                  rows[i].words[0]);
+        CHECK_MSG(strstr(error, rows[i].want) != NULL && strchr(error, '\n') == NULL, "%s: '%s'",
+                  rows[i].words[0], error);
+        srv_options_fini(&options);
+    }
+}
+
 TEST(wrong_words_name_the_nearest_right_one)
 {
-    static const struct {
-        const char *words[3];
-        const char *want; /* must be in the message */
-    } rows[] = {
+    static const struct wrong_words rows[] = {
         {{"--lisen", "x"}, "unknown option --lisen: did you mean --listen?"},
         {{"--tls"}, "did you mean --tls-cert?"},
         {{"--zzzzzzzzzzzz"}, "gyre serve --help"},
@@ -141,11 +156,10 @@ TEST(wrong_words_name_the_nearest_right_one)
         {{"--"}, "unexpected \"--\""},
         {{"--size"}, "--size: a value is missing: --size SIZE"},
         {{"--size", "big"}, "--size: \"big\" is no size"},
-        {{"--size", "1M"}, "at least 64M"},
-        {{"--segment-size", "3M"}, "power of two"},
-        {{"--segment-size", "512K"}, "power of two"},
-        {{"--threads", "0"}, "--threads: \"0\" is no number from 1"},
-        {{"--threads", "5000"}, "--threads: at most"},
+        {{"--log-level", "verbose"}, "--log-level: \"verbose\" is not error, warn, info or debug"},
+        {{"--config", "/"}, "--config: \"/\" is a directory: name a file"},
+        {{"--tls-cert", "/"}, "--tls-cert: \"/\" is a directory: name a file"},
+        {{"--size", "1\n2\033"}, "--size: \"1?2?\" is no size"},
         {{"--log-level", "infos"}, "did you mean info?"},
         {{"--etag", "md6"}, "\"md6\" is not md5 or opaque: did you mean md5?"},
         {{"--reset=maybe"}, "--reset: \"maybe\" is not true or false"},
@@ -160,7 +174,6 @@ TEST(wrong_words_name_the_nearest_right_one)
         {{"--listen", "127.0.0.1:1,bucket=ABC"}, "\"ABC\" is not the name of a bucket"},
         {{"--listen", "tls:127.0.0.1:1"}, "--tls-self-signed"},
         {{"--tls-self-signed"}, "add --listen tls:"},
-        {{"--address-buffers", "1K"}, "--address-buffers: give at least 1M"},
         {{"--data", ""}, "names no directory"},
         {{"--data", "=1G"}, "names no directory"},
         {{"--data", "a=1Z"}, "--data: \"1Z\" is no size"},
@@ -174,19 +187,42 @@ TEST(wrong_words_name_the_nearest_right_one)
         {{"--access-log-format", "jsn"}, "did you mean json?"},
         {{"--region", "a\r\nb"}, "--region: give letters"},
         {{"--region", "\xc3\xa9"}, "--region: give letters"},
+    };
+    check_refused(rows, sizeof rows / sizeof rows[0]);
+}
+
+TEST(bounds_are_named)
+{
+    static const struct wrong_words rows[] = {
+        {{"--size", "1M"}, "at least 64M"},
+        {{"--segment-size", "3M"}, "power of two"},
+        {{"--segment-size", "512K"}, "power of two"},
+        {{"--threads", "0"}, "--threads: \"0\" is no number from 1"},
+        {{"--threads", "5000"}, "--threads: \"5000\" is no number from 1 to 1024"},
+        {{"--workers", "1025"}, "--workers: \"1025\" is no number from 1 to 1024"},
+        {{"--max-connections", "0"}, "is no number from 1 to 1000000"},
+        {{"--object-size", "100"}, "--object-size: give 512 to 64M"},
+        {{"--object-size", "65M"}, "--object-size: give 512 to 64M"},
+        {{"--data", "a=1M"}, "--data: a store has at least 64M in all"},
         {{"--idle-timeout", "0"}, "--idle-timeout: give more than 0"},
         {{"--body-timeout", "0"}, "--body-timeout: give more than 0"},
         {{"--head-timeout", "0"}, "--head-timeout: give more than 0"},
         {{"--send-timeout", "0"}, "--send-timeout: give more than 0"},
         {{"--buffer-budget", "64K"}, "--buffer-budget: give at least 1M"},
+        {{"--address-buffers", "1K"}, "--address-buffers: give at least 1M"},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    check_refused(rows, sizeof rows / sizeof rows[0]);
+}
+
+TEST(each_command_is_called_by_its_name)
+{
+    static const char *const names[] = {"serve", "stat", "check", "verify"};
+    for (int command = SRV_COMMAND_SERVE; command <= SRV_COMMAND_VERIFY; command++) {
         struct srv_options options;
-        char error[SRV_OPTIONS_ERROR_MAX];
-        CHECK_MSG(!parse(&options, SRV_COMMAND_SERVE, rows[i].words, error), "%s was taken",
-                  rows[i].words[0]);
-        CHECK_MSG(strstr(error, rows[i].want) != NULL && strchr(error, '\n') == NULL, "%s: '%s'",
-                  rows[i].words[0], error);
+        char error[SRV_OPTIONS_ERROR_MAX], want[64];
+        snprintf(want, sizeof want, "gyre %s --help lists all", names[command]);
+        CHECK(!parse(&options, (enum srv_command)command, SERVE("--zzzzzzzzz"), error));
+        CHECK_MSG(strstr(error, want) != NULL, "%s", error);
         srv_options_fini(&options);
     }
 }
@@ -238,7 +274,27 @@ TEST(wrong_files_are_refused_with_file_and_line)
         const char *text;
         const char *want;
     } rows[] = {
-        {"", "gyre.json: line 1, column 0: not JSON"},
+        {"", "gyre.json: the file is empty: it must hold one JSON object, such as {\"listen\""},
+        {" \n\t\r\n", "gyre.json: the file is empty"},
+        {"5", "one JSON object"},
+        {"\"x\"", "one JSON object"},
+        {"listen = x", "gyre.json: line 1, column 6: not JSON"},
+        {"{\"li\\nsten\": 1}", "gyre.json:1: li?sten: unknown key"},
+        {"{\"listen\": []}",
+         "listen: the list is empty: give ADDR:PORT, or leave the key out for 127.0.0.1:9000"},
+        {"{\n\"data\": []}", "gyre.json:2: data: the list is empty: give DIR[=SIZE]"},
+        {"{\"users\": []}", "gyre.json:1: users: give an object"},
+        {"{\"users\": {\"a\": 1}}", "users.a: give an object"},
+        {"{\"users\": {\"a\": {}}}", "users.a: a user needs"},
+        {"{\"users\": {\"a\": {\"keys\": {}}}}", "users.a.keys: give an object such as"},
+        {"{\"users\":\n{\"a\":\n{\"keys\":\n{\"k\": 5}}}}",
+         "gyre.json:4: users.a.keys.k: the secret must be a string"},
+        {"{\"users\": {\"a\": {\"kyes\": {}}}}",
+         "users.a.kyes: unknown key: a user has keys, rights and email; did you mean \"keys\"?"},
+        {"{\"users\": {\"a\": {\"email\": 5}}}", "users.a.email: give a string"},
+        {"{\"users\": {\"a\": {\"rights\": {\"abc\": [\"raed\"]}}}}",
+         "users.a.rights.abc: rights are read, write, list and admin: did you mean \"read\"?"},
+        {"{\"everyone\": {\"abc\": 1}}", "everyone.abc: give a list such as"},
         {"{\n\"size\": \"1G\",\n}", "gyre.json: line 3, column 1: not JSON"},
         {"[]", "one JSON object"},
         {"{\n\n\"lisen\": \"x\"}", "gyre.json:3: lisen: unknown key: did you mean \"listen\"?"},
@@ -260,13 +316,14 @@ TEST(wrong_files_are_refused_with_file_and_line)
         {"{\"buckets\": {\"abc\": 1}}", "buckets.abc: give an object"},
         {"{\"buckets\": {\"ABC\": {}}}", "buckets.ABC: this is no bucket's name"},
         {"{\"buckets\": {\"abc\": {\"tag\": \"md5\"}}}",
-         "buckets.abc: unknown key \"tag\": there are \"etag\", \"evict\", \"index\" and \"ttl\""},
+         "buckets.abc.tag: unknown key: a bucket has etag, evict, index and ttl; did you mean "
+         "\"etag\"?"},
         {"{\"buckets\": {\"abc\": {\"evict\": \"no\"}}}",
-         "buckets.abc: evict: give \"never\" or \"yes\""},
+         "buckets.abc.evict: give \"never\" or \"yes\""},
         {"{\"buckets\": {\"abc\": {\"evict\": 1}}}", "evict: give \"never\" or \"yes\""},
-        {"{\"buckets\": {\"abc\": {\"etag\": 5}}}", "give \"md5\" or \"opaque\""},
+        {"{\"buckets\": {\"abc\": {\"etag\": 5}}}", "buckets.abc.etag: give \"md5\" or \"opaque\""},
         {"{\"buckets\": {\n\"abc\": {\"etag\": \"opake\"}}}",
-         "gyre.json:2: buckets.abc: \"opake\" is not md5 or opaque"},
+         "gyre.json:2: buckets.abc.etag: \"opake\" is not md5 or opaque"},
     };
     const char *path = test_path("gyre.json");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
