@@ -2,6 +2,7 @@
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdint.h>
@@ -15,12 +16,40 @@ enum { SELF_SIGNED_DAYS = 30 };
 static const unsigned char PROTOCOLS[] = "\x02h2\x08http/1.1";
 
 /* Writes `what` and OpenSSL's own words for it. */
-static void explain(char *error, size_t size, const char *what, const char *path)
+static void explain(char *error, size_t size, const char *what)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
-    snprintf(error, size, "%s%s%s: %s", what, path != NULL ? " " : "", path != NULL ? path : "",
-             reason != NULL ? reason : "OpenSSL gives no reason");
+    snprintf(error, size, "%s: %s", what, reason != NULL ? reason : "OpenSSL gives no reason");
     ERR_clear_error();
+}
+
+/* Why a file cannot be used. OpenSSL's first error is the cause; those behind it say which of its
+ * functions noticed, such as "PEM lib". */
+static const char *reason_of_file(bool was_phrase_wanted)
+{
+    unsigned long code = ERR_peek_error();
+    const char *reason = ERR_reason_error_string(code);
+    int library = ERR_GET_LIB(code), number = ERR_GET_REASON(code);
+
+    ERR_clear_error();
+    if (was_phrase_wanted)
+        return "it is protected by a pass phrase: give one that is not";
+    if ((library == ERR_LIB_PEM && number == PEM_R_NO_START_LINE) ||
+        (library == ERR_LIB_OSSL_DECODER && number == ERR_R_UNSUPPORTED))
+        return "there is none in it in PEM form (-----BEGIN ...)";
+    if (library == ERR_LIB_X509 && number == X509_R_KEY_VALUES_MISMATCH)
+        return "it does not belong to the certificate";
+    return reason != NULL ? reason : "OpenSSL gives no reason";
+}
+
+/* A server has nobody to ask, least of all when it reads its files again. */
+static int refuse_pass_phrase(char *phrase, int size, int is_for_writing, void *was_wanted)
+{
+    (void)phrase;
+    (void)size;
+    (void)is_for_writing;
+    *(bool *)was_wanted = true;
+    return -1;
 }
 
 /* The server's preference among the protocols that the client offers; none in common is a client
@@ -80,7 +109,7 @@ static bool use_self_signed(SSL_CTX *tls, char *error, size_t size)
     bool ok = cert != NULL && SSL_CTX_use_certificate(tls, cert) == 1 &&
               SSL_CTX_use_PrivateKey(tls, key) == 1;
     if (!ok)
-        explain(error, size, "cannot make a self-signed certificate", NULL);
+        explain(error, size, "cannot make a self-signed certificate");
     X509_free(cert);
     EVP_PKEY_free(key);
     return ok;
@@ -90,20 +119,23 @@ static bool use_files(SSL_CTX *tls, const struct srv_front_config *config, char 
 {
     const char *cert = config->tls_cert_path;
     const char *key = config->tls_key_path != NULL ? config->tls_key_path : cert;
-    if (SSL_CTX_use_certificate_chain_file(tls, cert) != 1) {
-        explain(error, size, "cannot use the certificate", cert);
-        return false;
-    }
-    if (SSL_CTX_use_PrivateKey_file(tls, key, SSL_FILETYPE_PEM) != 1) {
-        explain(error, size, "cannot use the private key", key);
-        return false;
-    }
-    if (SSL_CTX_check_private_key(tls) != 1) {
-        snprintf(error, size, "the private key %s does not belong to the certificate %s", key,
-                 cert);
-        return false;
-    }
-    return true;
+    bool was_phrase_wanted = false, ok = false;
+
+    ERR_clear_error();
+    SSL_CTX_set_default_passwd_cb(tls, refuse_pass_phrase);
+    SSL_CTX_set_default_passwd_cb_userdata(tls, &was_phrase_wanted);
+    if (SSL_CTX_use_certificate_chain_file(tls, cert) != 1)
+        snprintf(error, size, "--tls-cert: cannot use the certificate in %s: %s", cert,
+                 reason_of_file(was_phrase_wanted));
+    else if (SSL_CTX_use_PrivateKey_file(tls, key, SSL_FILETYPE_PEM) != 1 ||
+             SSL_CTX_check_private_key(tls) != 1)
+        snprintf(error, size, "--tls-key: cannot use the private key in %s: %s%s", key,
+                 reason_of_file(was_phrase_wanted),
+                 key != cert ? "" : "; --tls-key FILE names the file of the key");
+    else
+        ok = true;
+    SSL_CTX_set_default_passwd_cb_userdata(tls, NULL);
+    return ok;
 }
 
 static bool configure(SSL_CTX *tls, const char *name)
@@ -131,7 +163,7 @@ SSL_CTX *srv_tls_create(const struct srv_front_config *config, const char *name,
     SSL_CTX *tls = SSL_CTX_new(TLS_server_method());
     bool ok = tls != NULL && configure(tls, name);
     if (!ok)
-        explain(error, size, "cannot set up TLS", NULL);
+        explain(error, size, "cannot set up TLS");
     else if (config->tls_cert_path != NULL)
         ok = use_files(tls, config, error, size);
     else if (config->tls_self_signed)

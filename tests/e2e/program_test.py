@@ -52,6 +52,9 @@ def mistakes(tmp):
     one_line(gs.gyre("serve", "--listen"), 2, "--listen")
     one_line(gs.gyre("serve", "--listen", "tls:127.0.0.1:0", "--data", tmp / "d2", "--size", "64M"), 2, "--tls-self-signed")
     one_line(gs.gyre("serve", "stray"), 2, "stray")
+    one_line(gs.gyre("verify", "--listen", "x"), 2, "--listen", "gyre verify --help")
+    one_line(gs.gyre("serve", "--config", tmp), 1, "--config", "directory")
+    one_line(gs.gyre("serve", "--config", "/dev/null"), 2, "empty", "JSON object")
     one_line(gs.gyre("serve", "--config", tmp / "none.json"), 1, "none.json")
     one_line(gs.gyre("serve", "--listen", "tls:127.0.0.1:0", "--tls-cert", tmp / "no.pem", "--tls-key", tmp / "no.pem",
                      "--data", tmp / "d3", "--size", "64M"), 1, "no.pem")
@@ -77,6 +80,27 @@ def mistakes(tmp):
         config = tmp / "bad.json"
         config.write_text(text)
         one_line(gs.gyre("serve", "--config", config), 2, "bad.json", *words)
+
+
+def certificates(tmp):
+    """What is wrong with a certificate or key, in words of our own; nobody is asked for a pass phrase."""
+    request = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-days", "2", "-subj", "/CN=a"]
+    for name, phrase in (("a", ["-nodes"]), ("b", ["-nodes"]), ("locked", ["-passout", "pass:secret"])):
+        subprocess.run([*request, *phrase, "-keyout", tmp / f"{name}.key", "-out", tmp / f"{name}.pem"], check=True, capture_output=True)
+    (tmp / "junk.pem").write_bytes(gs.bytes_of(3000))
+    (tmp / "empty.pem").touch()
+    (tmp / "cut.pem").write_bytes((tmp / "a.pem").read_bytes()[:200])
+    for cert, key, words in (
+        ("junk", None, ("--tls-cert", "junk.pem", "PEM form")),
+        ("empty", None, ("--tls-cert", "empty.pem", "PEM form")),
+        ("cut", None, ("--tls-cert", "cut.pem", "bad end line")),
+        ("a", None, ("--tls-key", "a.pem", "PEM form", "--tls-key FILE")),
+        ("a", "junk.pem", ("--tls-key", "junk.pem", "PEM form")),
+        ("a", "b.key", ("--tls-key", "b.key", "does not belong to the certificate")),
+        ("locked", "locked.key", ("--tls-key", "locked.key", "pass phrase")),
+    ):
+        one_line(gs.gyre("serve", "--listen", "tls:127.0.0.1:0", "--data", tmp / "d5", "--size", "64M", "--tls-cert", tmp / f"{cert}.pem",
+                         *(("--tls-key", tmp / key) if key else ())), 1, *words)
 
 
 def port_taken(tmp):
@@ -193,7 +217,7 @@ def another_size(tmp):
 
 def main():
     tmp = pathlib.Path(tempfile.mkdtemp(dir=gs.tmpdir()))
-    gs.run(help_and_version, lambda: mistakes(tmp), lambda: port_taken(tmp), lambda: configured(tmp), lambda: first_words(tmp),
+    gs.run(help_and_version, lambda: mistakes(tmp), lambda: certificates(tmp), lambda: port_taken(tmp), lambda: configured(tmp), lambda: first_words(tmp),
            lambda: closed_streams(tmp), lambda: open_files(tmp), lambda: another_size(tmp))
     gs.finish()
 
