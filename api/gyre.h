@@ -436,6 +436,11 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_file_at(struct gyre_store *store, size_t in
 GYRE_API uint64_t gyre_capacity_bytes(const struct gyre_store *store);
 GYRE_API uint64_t gyre_object_max_bytes(const struct gyre_store *store);
 
+/* Bytes that the store takes at most: of disks, with the small files beside the big ones, and of
+ * the memory that its processes share. Less than the sizes it was made with by a segment of each
+ * stripe and a hundredth of the whole at most, and never more. */
+GYRE_API uint64_t gyre_size_bytes(const struct gyre_store *store);
+
 /* What gyre_check found. */
 struct gyre_check_report {
     size_t struct_size;          /* set by the caller */

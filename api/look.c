@@ -5,8 +5,10 @@
 
 #include "engine/base/check.h"
 #include "engine/directory.h"
+#include "engine/geometry.h"
 #include "engine/locks.h"
 #include "engine/pin.h"
+#include "engine/runtime.h"
 
 /* What is guarded by the stripe's lock. */
 static void add_stripe(struct eng_stripe *stripe, struct gyre_stats *stats)
@@ -124,4 +126,17 @@ uint64_t gyre_capacity_bytes(const struct gyre_store *store)
 uint64_t gyre_object_max_bytes(const struct gyre_store *store)
 {
     return store->object_max_bytes;
+}
+
+uint64_t gyre_size_bytes(const struct gyre_store *store)
+{
+    const struct eng_superblock *super = &store->engine->super;
+    uint64_t bytes = super->volume_bytes + eng_runtime_bytes(super);
+    uint64_t dirs = 0;
+
+    for (uint32_t i = 0; i < super->n_stripes; i++) {
+        bytes += eng_data_file_bytes(super, i);
+        dirs |= UINT64_C(1) << (super->stripes[i].data_dir % ENG_MAX_STRIPES);
+    }
+    return bytes + (uint64_t)__builtin_popcountll(dirs) * ENG_SMALL_FILES;
 }

@@ -241,12 +241,15 @@ static gyre_err check_room(const struct eng_home *home, const struct eng_superbl
                 room += found->bytes[i];
             }
         }
-        if (need > room)
-            return eng_refuse(
-                home->open, GYRE_DISK_FULL,
-                "%s: the file system has %" PRIu64 " MiB free and the store needs %" PRIu64
-                " MiB, %" PRIu64 " MiB more: choose a smaller size, or free some space",
-                home->open->dirs[d].path, room >> 20, need >> 20, ((need - room) >> 20) + 1);
+        if (need > room) {
+            /* Rounded so that who frees what is said has enough. */
+            uint64_t need_mib = eng_div_up(need, UINT64_C(1) << 20), room_mib = room >> 20;
+            return eng_refuse(home->open, GYRE_DISK_FULL,
+                              "%s: the file system has %" PRIu64
+                              " MiB free and the store needs %" PRIu64 " MiB, %" PRIu64
+                              " MiB more: choose a smaller size, or free some space",
+                              home->open->dirs[d].path, room_mib, need_mib, need_mib - room_mib);
+        }
     }
     return GYRE_OK;
 }

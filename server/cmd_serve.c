@@ -276,31 +276,14 @@ static void warn_if_few_files(const struct srv_options *options)
                 (unsigned long long)files.rlim_cur, (unsigned long long)options->max_connections);
 }
 
-/* The sizes asked for are those of a new store; one that is there keeps its own. A new one may fall
- * short by its last, incomplete segments. */
 static void warn_if_other_size(const struct srv_server *server)
 {
-    const struct srv_options *options = server->options;
-    uint64_t want = 0, have = 0;
-    bool is_shared = false;
-    struct gyre_file file;
-    char text[SRV_SIZE_TEXT_MAX];
-    for (size_t i = 0; i < options->n_data; i++) {
-        want += options->data[i].size_bytes;
-        is_shared = is_shared || options->data[i].size_bytes == 0;
-    }
-    if (is_shared && options->size == 0)
-        return;
-    want += is_shared ? options->size : 0;
-    for (size_t i = 0; gyre_file_at(server->store, i, &file) == GYRE_OK; i++)
-        have += file.size_bytes;
-    if (have <= want && have >= want - want / 8)
-        return;
-    srv_size_write(have, text);
-    srv_log(SRV_LOG_WARN,
-            "the store was made with another size and keeps it: %s; --reset makes a "
-            "new, empty one",
-            text);
+    char want[SRV_SIZE_TEXT_MAX], have[SRV_SIZE_TEXT_MAX];
+    if (srv_store_is_other_size(server->options, server->store, want, have))
+        srv_log(SRV_LOG_WARN,
+                "the store was made with another size and keeps it: it takes %s, not %s; --reset "
+                "makes a new, empty one",
+                have, want);
 }
 
 /* ---- Life ---- */

@@ -7,7 +7,6 @@
 #include "server/nearest.h"
 #include "server/options.h"
 #include "server/progress.h"
-#include "server/quantity.h"
 
 enum { MESSAGE_MAX = 1024, CLOSE_TIMEOUT_MS = 10000 };
 
@@ -70,8 +69,53 @@ struct gyre_store *srv_store_open_to_look(const struct srv_options *options)
 
 struct gyre_store *srv_store_open(const struct srv_options *options, enum gyre_open_mode mode)
 {
+    char want[SRV_SIZE_TEXT_MAX], have[SRV_SIZE_TEXT_MAX];
     gyre_err err;
-    return srv_store_try_open(options, mode, false, &err);
+    struct gyre_store *store = srv_store_try_open(options, mode, false, &err);
+    if (store != NULL && srv_store_is_other_size(options, store, want, have))
+        fprintf(stderr, "gyre: %s: the store takes %s, not %s: a size is for a new one\n",
+                options->data[0].path, have, want);
+    return store;
+}
+
+/* The sum of the sizes that were asked for; 0 if the user left one open. */
+static uint64_t size_wanted(const struct srv_options *options)
+{
+    uint64_t want = 0;
+    bool is_shared = false;
+    for (size_t i = 0; i < options->n_data; i++) {
+        want += options->data[i].size_bytes;
+        is_shared = is_shared || options->data[i].size_bytes == 0;
+    }
+    if (is_shared && options->size == 0)
+        return 0;
+    return want + (is_shared ? options->size : 0);
+}
+
+/* How much smaller a store can be than the sizes it was made with (gyre_size_bytes), whatever its
+ * segments are. */
+static uint64_t size_lost(struct gyre_store *store, uint64_t size)
+{
+    struct gyre_stats stats = {.struct_size = sizeof stats};
+    struct gyre_file file;
+    uint64_t area = 0, n_stripes = 0;
+    for (size_t i = 1; gyre_file_at(store, i, &file) == GYRE_OK; i++, n_stripes++)
+        area += file.size_bytes - file.base_offset;
+    if (gyre_stat(store, &stats) != GYRE_OK || stats.segments == 0)
+        return size;
+    return n_stripes * (area / stats.segments) + size / 100;
+}
+
+bool srv_store_is_other_size(const struct srv_options *options, struct gyre_store *store,
+                             char want_out[SRV_SIZE_TEXT_MAX], char have_out[SRV_SIZE_TEXT_MAX])
+{
+    uint64_t want = size_wanted(options), have = gyre_size_bytes(store);
+    want_out[0] = have_out[0] = '\0';
+    if (want == 0 || (have <= want && want - have <= size_lost(store, want)))
+        return false;
+    srv_size_write(want, want_out);
+    srv_size_write(have, have_out);
+    return true;
 }
 
 struct gyre_store *srv_store_try_open(const struct srv_options *options, enum gyre_open_mode mode,

@@ -110,6 +110,37 @@ TEST(the_store_stays_within_its_size)
     CHECK_MSG(sum <= GYRE_SIZE_MIN, "%llu bytes on disk", (unsigned long long)sum);
 }
 
+TEST(a_store_takes_little_less_than_it_was_given)
+{
+    static const struct {
+        unsigned mib, second_mib, object_bytes;
+    } rows[] = {{64, 0, 0}, {65, 0, 0}, {71, 0, 512}, {100, 0, 0}, {48, 40, 0}, {80, 64, 1 << 20}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char first[512], second[512];
+        snprintf(first, sizeof first, "%s", test_path("first"));
+        snprintf(second, sizeof second, "%s", test_path("second"));
+        const struct gyre_data_dir dirs[] = {{first, rows[i].mib * MIB},
+                                             {second, rows[i].second_mib * MIB}};
+        struct gyre_options options = options_for("first", GYRE_SIZE_MIN);
+        options.dirs = dirs;
+        options.n_dirs = rows[i].second_mib != 0 ? 2 : 1;
+        options.average_object_bytes = rows[i].object_bytes;
+        options.mode = GYRE_OPEN_RESET;
+        struct gyre_store *store = open_with(&options);
+        uint64_t given = (rows[i].mib + rows[i].second_mib) * MIB;
+        uint64_t taken = gyre_size_bytes(store);
+        CHECK_MSG(taken <= given && taken + options.n_dirs * MIB + given / 100 >= given,
+                  "%llu of %llu MiB", (unsigned long long)(taken / MIB),
+                  (unsigned long long)(given / MIB));
+        close_store(store);
+        options.mode = GYRE_OPEN_EXISTING;
+        options.average_object_bytes = 0;
+        store = open_with(&options);
+        CHECK_EQ_U64(gyre_size_bytes(store), taken);
+        close_store(store);
+    }
+}
+
 static void count_line(void *data, const char *line)
 {
     CHECK(line != NULL && line[0] != '\0');

@@ -207,12 +207,24 @@ def open_files(tmp):
 
 
 def another_size(tmp):
-    """A store keeps its size; who asks for another one is told."""
-    for size, word in (("64M", False), ("64M", False), ("128M", True), ("100M", True)):
-        with gs.Server(size=size, data=tmp / "sized") as server:
+    """A store keeps its size; who asks for another one is told, by every command."""
+    data = tmp / "sized"
+    for size, word in (("65M", False), ("65M", False), ("128M", True), ("100M", True), ("70M", True), ("64M", True)):
+        with gs.Server(size=size, data=data) as server:
             server.request("GET", "/")
-        gs.check_eq(f"--size {size} of a store of 64M: a warning", "another size" in server.log(), word)
+        gs.check_eq(f"--size {size} of a store of 65M: a warning", "another size" in server.log(), word)
         server.log_path.unlink()
+    for command in ("stat", "check", "verify"):
+        for size, word in (("", False), ("=65M", False), ("=70M", True), ("=5G", True)):
+            told = gs.gyre(command, "--data", f"{data}{size}", "--json")
+            gs.check_eq(f"gyre {command} --data D{size} of a store of 65M: a line", len(told.stderr.splitlines()), int(word))
+            gs.check(f"gyre {command} --data D{size}: goes on", told.returncode == 0 and json.loads(told.stdout), told)
+            gs.check(f"gyre {command} --data D{size}: names both", not word or ("64." in told.stderr and size[1:2] in told.stderr), told)
+    with gs.Server("--segment-size", "8M", "--data", f"{tmp / 'a'}=100M", "--data", f"{tmp / 'b'}=90M", data=tmp / "c") as server:
+        pass
+    two = [f"--data={tmp / 'b'}=90M", f"--data={tmp / 'a'}=100M", f"--data={tmp / 'c'}"]
+    told = gs.gyre("stat", *two)
+    gs.check("no line about three directories, whatever their order and segments", told.returncode == 0 and not told.stderr, told)
 
 
 def main():
