@@ -253,8 +253,9 @@ static gyre_err share_out(const struct eng_geometry_want *want, struct shares *s
         shares->largest = each > shares->largest ? each : shares->largest;
     }
     if (shares->largest > MAX_STRIPE_BYTES) {
-        snprintf(why, why_size, "a stripe of %" PRIu64 " bytes is larger than 2 TiB",
-                 shares->largest);
+        snprintf(why, why_size,
+                 "a stripe of %" PRIu64 " GiB is larger than 2 TiB, and a store has %u at most",
+                 shares->largest >> 30, ENG_MAX_STRIPES);
         return GYRE_INVALID;
     }
     return GYRE_OK;

@@ -69,6 +69,10 @@ def mistakes(tmp):
     plain.write_text("x")
     one_line(gs.gyre("serve", "--data", plain, "--size", "64M", "--listen", "127.0.0.1:0"), 1, str(plain))
     one_line(gs.gyre("serve", "--data", tmp / "huge", "--size", "900T", "--listen", "127.0.0.1:0"), 1, "huge")
+    full = gs.gyre("serve", "--data", tmp / "huge", "--size", "100T", "--listen", "127.0.0.1:0")
+    one_line(full, 1, "huge", "free some space")
+    free, needed, more = map(int, re.search(r"(\d+) MiB free and the store needs (\d+) MiB, (\d+) MiB more", full.stderr).groups())
+    gs.check_eq("what a disk has and lacks is what the store needs", free + more, needed)
     gs.check("a failed creation leaves no big files", sum(path.stat().st_blocks for path in tmp.rglob("*") if path.is_file()) < 100000)
     for text, words in (
         ('{"lisen": ["127.0.0.1:0"]}', ("lisen", "listen")),
