@@ -225,8 +225,10 @@ static bool wait_for_notes(struct srv_names *names, const struct timespec *until
 static void mend(struct srv_names *names)
 {
     if (atomic_exchange_explicit(&names->is_suspect, false, memory_order_acq_rel) &&
-        names->db.db != NULL)
+        names->db.db != NULL) {
+        snprintf(names->db.message, sizeof names->db.message, "a list met bytes nobody wrote");
         srv_names_fail(names, SRV_NAMES_DAMAGED);
+    }
     if (atomic_exchange_explicit(&names->has_lost, false, memory_order_acq_rel)) {
         names->has_missed = true;
         srv_names_fail(names, SRV_NAMES_FINE);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/check.h"
@@ -183,6 +184,11 @@ enum srv_names_fault srv_names_db_open(struct srv_names_db *db, const char *path
     *db = (struct srv_names_db){0};
     if (!srv_names_vfs_register()) {
         snprintf(db->message, sizeof db->message, "SQLite has no file system");
+        return SRV_NAMES_TROUBLE;
+    }
+    struct stat status;
+    if (lstat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        snprintf(db->message, sizeof db->message, "this is no plain file: move it away");
         return SRV_NAMES_TROUBLE;
     }
     if (is_writer)

@@ -31,6 +31,17 @@ static bool set_lock(const struct srv_names *names, off_t byte, short type)
     return fcntl(names->lock_fd, F_OFD_SETLK, &lock) == 0;
 }
 
+/* Nobody said that what a link leads to is ours to write, so it is taken away. */
+static bool remove_link(const char *path)
+{
+    struct stat status;
+
+    if (lstat(path, &status) != 0 || !S_ISLNK(status.st_mode) || unlink(path) != 0)
+        return false;
+    srv_log(SRV_LOG_WARN, "%s: was a symbolic link, which is not followed: made anew", path);
+    return true;
+}
+
 static bool open_locks(struct srv_names *names)
 {
     char path[SRV_NAMES_PATH_MAX + 8];
@@ -38,7 +49,9 @@ static bool open_locks(struct srv_names *names)
     if (names->lock_fd >= 0)
         return true;
     snprintf(path, sizeof path, "%s-writers", names->path);
-    names->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    do
+        names->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    while (names->lock_fd < 0 && errno == ELOOP && remove_link(path));
     if (names->lock_fd < 0)
         snprintf(names->db.message, sizeof names->db.message, "%s-writers: %s", "names.sqlite",
                  strerror(errno));
@@ -57,7 +70,7 @@ static struct identity identity_of_path(const char *path, uint64_t *size_out)
 {
     struct stat status;
 
-    if (stat(path, &status) != 0)
+    if (lstat(path, &status) != 0)
         status = (struct stat){0};
     if (size_out != NULL)
         *size_out = (uint64_t)status.st_size;
@@ -124,10 +137,26 @@ static bool is_mixed(const struct srv_names *names)
            (has_file(names, "-wal") || has_file(names, "-shm"));
 }
 
+static const char *const suffixes[] = {"", "-wal", "-shm"};
+
+enum { N_SUFFIXES = sizeof suffixes / sizeof suffixes[0] };
+
+/* A file that lacks one of the others is not whole. */
+static bool was_linked(const struct srv_names *names)
+{
+    char path[SRV_NAMES_PATH_MAX + 8];
+    bool was = false;
+
+    for (size_t i = 0; i < N_SUFFIXES; i++) {
+        path_with(names, suffixes[i], path);
+        was = remove_link(path) || was;
+    }
+    return was;
+}
+
 /* Only one process at a time throws a file away, and not the one that another made meanwhile. */
 static bool discard(struct srv_names *names)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm"};
     struct identity ours = {names->device, names->inode};
     char path[SRV_NAMES_PATH_MAX + 8];
 
@@ -135,7 +164,7 @@ static bool discard(struct srv_names *names)
         return false;
     struct identity here = identity_of_path(names->path, NULL);
     bool is_anothers = is_same(here, written_to(names)) && !is_same(here, ours) && ours.inode != 0;
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0] && !is_anothers; i++) {
+    for (size_t i = 0; i < N_SUFFIXES && !is_anothers; i++) {
         path_with(names, suffixes[i], path);
         (void)unlink(path);
     }
@@ -147,6 +176,7 @@ static bool discard(struct srv_names *names)
 
 static bool open_file(struct srv_names *names)
 {
+    names->is_damaged = was_linked(names) || names->is_damaged;
     if ((names->is_damaged || is_mixed(names)) && !discard(names))
         return false;
     atomic_fetch_add_explicit(&names->generation, 1, memory_order_acq_rel);

@@ -1,6 +1,7 @@
 /* The index of names is made again from the store when its file is missing, damaged, old or
  * somebody else's, and until then lists are refused rather than wrong.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -136,6 +137,30 @@ TEST(a_file_that_is_gone_or_cut_short_is_made_anew)
     write_file(whole, false);
     reopen_and_check(store);
     free(whole.at);
+    names_close_store(store);
+}
+
+/* Nobody said that what a link leads to is ours to write. */
+TEST(links_are_replaced_and_not_followed)
+{
+    static const char *const names[] = {"names.sqlite", "names.sqlite-wal", "names.sqlite-shm",
+                                        "names.sqlite-writers"};
+    struct gyre_store *store = make_store();
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[512], elsewhere[512], text[8] = "";
+        struct stat status;
+        snprintf(path, sizeof path, "%s/%s", test_path("store"), names[i]);
+        snprintf(elsewhere, sizeof elsewhere, "%s", test_path("elsewhere"));
+        FILE *file = fopen(elsewhere, "w");
+        CHECK(file != NULL && fputs("mine", file) >= 0 && fclose(file) == 0);
+        CHECK((unlink(path) == 0 || errno == ENOENT) && symlink(elsewhere, path) == 0);
+        reopen_and_check(store);
+        CHECK_MSG(lstat(path, &status) != 0 || S_ISREG(status.st_mode), "%s is a link", path);
+        file = fopen(elsewhere, "r");
+        CHECK(file != NULL && fgets(text, sizeof text, file) != NULL && fclose(file) == 0);
+        CHECK_EQ_STR(text, "mine");
+        CHECK(stat(elsewhere, &status) == 0 && status.st_size == 4);
+    }
     names_close_store(store);
 }
 
