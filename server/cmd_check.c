@@ -29,8 +29,8 @@ static void print_text(const struct gyre_check_report *report, bool bodies, bool
 {
     char live[SRV_SIZE_TEXT_MAX];
     srv_size_write(report->live_bytes, live);
-    printf("%" PRIu64 " objects in %" PRIu64 " documents, %s%s\n", report->objects,
-           report->documents, report->live_bytes == 0 ? "no bytes" : live,
+    printf("%" PRIu64 " objects, buckets among them, in %" PRIu64 " documents, %s%s\n",
+           report->objects, report->documents, report->live_bytes == 0 ? "no bytes" : live,
            bodies ? ", all checksums verified" : "");
     if (report->documents_bad != 0)
         printf("%" PRIu64 " documents are damaged and read as absent\n", report->documents_bad);

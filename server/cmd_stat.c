@@ -46,8 +46,9 @@ static void print_percent(double value, const char *text)
     printf("%-22s %s\n", number, text);
 }
 
-/* Counters are of all processes since the store's shared state was made: since the first of those
- * that use it opened it. Before that, they are of this look alone and say nothing. */
+/* Counters are of all processes since the state that they share was made: by whoever opened the
+ * store first after it was closed in order, or after the machine was started. Where nobody has used
+ * it since, they are of this look alone and say nothing. */
 static void print_row(const struct gyre_stats *stats, size_t row, bool in_use)
 {
     char size[SRV_SIZE_TEXT_MAX];
