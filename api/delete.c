@@ -16,6 +16,15 @@ bool api_delete_valid(const struct gyre_key *key, enum gyre_condition condition,
            (flags & ~((unsigned)GYRE_PUT_SYNC | 0x1Fu << 24)) == 0;
 }
 
+static gyre_err delete_from(struct gyre_store *store, uint8_t pool, const struct gyre_key *key,
+                            enum eng_condition condition, uint64_t if_serial, bool sync)
+{
+    gyre_err err = eng_delete(store->engine, pool, key->bytes, condition, if_serial, sync);
+    if (pool == ENG_POOL_META && err != GYRE_NOT_FOUND && err != GYRE_CHANGED)
+        api_meta_changed(store); /* also when it failed: it may be gone after all */
+    return err;
+}
+
 gyre_err api_delete_inside(struct gyre_store *store, const struct gyre_key *key,
                            enum gyre_condition condition, uint64_t if_serial, unsigned flags)
 {
@@ -23,14 +32,14 @@ gyre_err api_delete_inside(struct gyre_store *store, const struct gyre_key *key,
     bool sync = (flags & GYRE_PUT_SYNC) != 0;
     if (flags >= API_ONE_POOL) {
         uint8_t pool = (uint8_t)api_flags_pool(flags);
-        return api_pool_usable(store, pool)
-                   ? eng_delete(store->engine, pool, key->bytes, eng, if_serial, sync)
-                   : GYRE_INVALID;
+        if (!api_pool_usable(store, pool))
+            return GYRE_INVALID;
+        return delete_from(store, pool, key, eng, if_serial, sync);
     }
-    gyre_err err = eng_delete(store->engine, ENG_POOL_MAIN, key->bytes, eng, if_serial, sync);
+    gyre_err err = delete_from(store, ENG_POOL_MAIN, key, eng, if_serial, sync);
     if (api_meta_used(store) &&
         (err == GYRE_NOT_FOUND || (err == GYRE_OK && condition == GYRE_ALWAYS))) {
-        gyre_err meta = eng_delete(store->engine, ENG_POOL_META, key->bytes, eng, if_serial, sync);
+        gyre_err meta = delete_from(store, ENG_POOL_META, key, eng, if_serial, sync);
         if (err == GYRE_NOT_FOUND || meta != GYRE_NOT_FOUND)
             err = meta;
     }

@@ -389,6 +389,11 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_each_meta(struct gyre_store *store,
                                                              const struct gyre_handle *handle),
                                                void *data);
 
+/* A number that grows whenever an object of GYRE_POOL_META was put or deleted, by any process; it
+ * may grow more often. As long as it is the same, what was read there before is there still. It
+ * begins anew when nobody has the store open. A fence and a load; never blocks. */
+GYRE_API uint64_t gyre_meta_changes(const struct gyre_store *store);
+
 /* ---- Following changes ---- */
 
 #define GYRE_MARK_MAX 20480 /* longest mark in bytes */

@@ -118,6 +118,15 @@ gyre_err gyre_file_at(struct gyre_store *store, size_t index, struct gyre_file *
     return err;
 }
 
+uint64_t gyre_meta_changes(const struct gyre_store *store)
+{
+    const struct eng_runtime_head *head = store->engine->rt.head;
+    /* What came before this call in program order, such as a commit of the caller's, is seen by
+     * whoever changes the pool after the number that is read here. Pairs with M. */
+    atomic_thread_fence(memory_order_seq_cst);
+    return head != NULL ? atomic_load_explicit(&head->meta_changes, memory_order_seq_cst) : 0;
+}
+
 uint64_t gyre_capacity_bytes(const struct gyre_store *store)
 {
     return store->capacity_bytes;

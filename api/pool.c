@@ -65,6 +65,8 @@ gyre_err gyre_purge_pool(struct gyre_store *store, uint8_t pool)
     if (err != GYRE_OK)
         return err;
     err = api_pool_usable(store, pool) ? eng_pool_purge(store->engine, pool) : GYRE_INVALID;
+    if (pool == GYRE_POOL_META)
+        api_meta_changed(store);
     api_leave(store, shard);
     return err;
 }

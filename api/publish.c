@@ -71,6 +71,8 @@ static gyre_err commit(struct gyre_put *put, uint16_t type, const void *body, si
         err = eng_commit(put->store->engine, &whole, serial_out);
     if (err == GYRE_OK)
         put->n_parts = 0; /* they are the store's now */
+    if (put->spec.pool == GYRE_POOL_META)
+        api_meta_changed(put->store); /* also when it failed: it may be there after all */
     return err;
 }
 

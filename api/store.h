@@ -101,3 +101,11 @@ static inline bool api_meta_used(struct gyre_store *store)
 {
     return atomic_load_explicit(&store->engine->rt.head->meta_used, memory_order_relaxed) != 0;
 }
+
+/* Says that something in the meta pool has changed: once it has, and before the call that changed
+ * it returns. Whoever reads the former number may have seen the former state alone. */
+static inline void api_meta_changed(struct gyre_store *store)
+{
+    /* Release M: who sees the number finds what was changed. */
+    atomic_fetch_add_explicit(&store->engine->rt.head->meta_changes, 1, memory_order_seq_cst);
+}

@@ -22,7 +22,7 @@
 #include "engine/counters.h"
 #include "engine/format.h"
 
-#define ENG_RT_VERSION 3
+#define ENG_RT_VERSION 4
 #define ENG_PROCESSES 256
 #define ENG_NOBODY ENG_PROCESSES /* owner of a reservation that is over but not yet ended */
 #define ENG_PINS 32768
@@ -162,6 +162,7 @@ struct eng_runtime_head {
     struct eng_mutex leader_lock;               /* maintenance, for a pass */
     _Atomic uint32_t state;                     /* [a] enum eng_rt_state */
     _Atomic uint32_t meta_used;                 /* [a] 1: the meta pool may hold something */
+    _Atomic uint64_t meta_changes;              /* [a] puts and deletions in the meta pool */
     _Atomic uint64_t pass_begun_ns;             /* [a] of the last maintenance pass */
     _Atomic uint64_t synced_ns;                 /* [a] when all stripes were last synced */
     _Atomic uint64_t swept_ns;             /* [a] when what is kept was last swept; 0: not yet */
@@ -170,8 +171,7 @@ struct eng_runtime_head {
     _Atomic uint32_t pins_high;            /* [a] pins from here on were never taken; only grows */
     uint64_t stripe_off[ENG_MAX_STRIPES];  /* struct eng_stripe_rt */
     uint64_t slot_off[ENG_MAX_STRIPES];    /* struct eng_slot[n_buckets * 7] */
-    uint64_t granule_off[ENG_MAX_STRIPES]; /* u32[segment area / ENG_GRANULE]: first slot,
-                                              ENG_NO_SLOT if none */
+    uint64_t granule_off[ENG_MAX_STRIPES]; /* u32 for each granule: first slot, or ENG_NO_SLOT */
 };
 
 struct eng_runtime {

@@ -1,5 +1,7 @@
-/* The table of buckets from inside: for buckets.c and what goes through it. States are drawn in
- * server/s3/buckets.h.
+/* The table of buckets from inside: for buckets*.c. States are drawn in server/s3/buckets.h.
+ *
+ * What an entry says is right as of the change of the meta pool numbered `seen`, and everything in
+ * the table, with what is missing from it, as of the one numbered `settled`.
  *
  * Threads: as the fields say.
  */
@@ -8,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "server/s3/bucket_doc.h"
 #include "server/s3/buckets.h"
 #include "server/s3/name.h"
 
@@ -28,8 +31,11 @@ struct srv_s3_bucket {
     _Atomic uint32_t refs;          /* [a] the table's and one for each acquire */
     _Atomic uint32_t
         committing; /* [a] raised under the lock while SRV_S3_BUCKET_LIVE, lowered anywhere */
-    bool was_empty; /* [c] made by this process, hence without objects at first */
+    _Atomic uint64_t seen;          /* [a] written under the lock, held in either way */
+    uint64_t pass;                  /* [w] the last look at all documents that met this one's */
     struct srv_s3_bucket_rule rule; /* [w] without its name */
+    uint64_t serial;                /* [w] of the document; 0 while SRV_S3_BUCKET_CREATING */
+    bool is_closing;                /* [w] somebody else looks whether it is empty */
     int64_t created_ms;             /* [w] */
     struct srv_s3_facts *facts;     /* [w] never NULL */
     pthread_mutex_t
@@ -43,6 +49,9 @@ struct srv_s3_bucket {
 
 struct srv_s3_buckets {
     pthread_rwlock_t lock;
+    pthread_mutex_t pass_lock;                   /* one look at all documents at a time */
+    uint64_t pass;                               /* under pass_lock */
+    _Atomic uint64_t settled;                    /* [a] */
     _Atomic bool have_rules;                     /* [a] raised once, never lowered */
     struct gyre_store *store;                    /* [c] */
     struct srv_names *names;                     /* [c] */
@@ -58,3 +67,24 @@ static inline bool srv_s3_bucket_is_seen(const struct srv_s3_bucket *bucket)
     return bucket != NULL &&
            (bucket->state == SRV_S3_BUCKET_LIVE || bucket->state == SRV_S3_BUCKET_CLOSING);
 }
+
+static inline struct srv_str srv_s3_bucket_name(const struct srv_s3_bucket *bucket)
+{
+    return (struct srv_str){bucket->name, bucket->name_len};
+}
+
+struct srv_s3_bucket *srv_s3_bucket_find_locked(struct srv_s3_buckets *buckets,
+                                                struct srv_str name);
+/* Takes `doc->facts` unless it returns NULL: there is no memory. */
+struct srv_s3_bucket *srv_s3_bucket_insert_locked(struct srv_s3_buckets *buckets,
+                                                  struct srv_str name,
+                                                  enum srv_s3_bucket_state state,
+                                                  const struct srv_s3_bucket_doc *doc);
+/* The table's own reference goes with it. */
+void srv_s3_bucket_remove_locked(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket);
+
+/* Has the bucket be as a document says that is newer than what is known. */
+void srv_s3_bucket_take(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket,
+                        const struct srv_s3_bucket_doc *doc);
+void srv_s3_bucket_take_locked(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket,
+                               const struct srv_s3_bucket_doc *doc);

@@ -1,16 +1,22 @@
 /* Which buckets exist: a table in memory, kept in step with one document each in the store's meta
- * pool, so that no request needs a look-up in the store to know.
+ * pool, so that no request needs a look-up in the store to know. The store counts changes of that
+ * pool; after one, whatever process made it, what a request wants to know is looked up again.
  *
  *   none -> CREATING -> LIVE [create]      CREATING -> none (the document could not be stored)
  *   LIVE -> CLOSING -> none [remove]       CLOSING -> LIVE (it holds objects after all)
  *
  * A bucket is seen while LIVE or CLOSING. Objects are committed between enter and leave, which
  * LIVE alone allows, and CLOSING begins only while nobody is in between: therefore no commit can
- * slip past the search for objects that goes before a removal.
+ * slip past the search for objects that goes before a removal. In other processes one can, and so
+ * the document says that a search has begun; whoever committed looks at the number of changes
+ * after that, and has the document say something else if there was one, or takes the object back if
+ * it is gone. Of the two one sees the other, as each writes before it looks. A document that still
+ * says so after a crash is that of a bucket like any other.
  *
  * Owns:    the table, until every acquired bucket was released.
  * Threads: any.
- * Blocks:  create and remove (they wait for the disk; remove may read the whole directory); load.
+ * Blocks:  make, change and remove (they wait for the disk; remove may read the whole directory);
+ *          refresh and confirm.
  *          The others never for long: they hold a lock over memory alone.
  * Keeps:   S1.
  */
@@ -53,6 +59,26 @@ void srv_s3_buckets_go_by(struct srv_s3_buckets *buckets, const struct srv_s3_co
 enum srv_s3_code srv_s3_bucket_enter(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket);
 /* Ends it; `committed` is the key of the object that is there now, NULL if none was stored. */
 void srv_s3_bucket_leave(struct srv_s3_bucket *bucket, const struct gyre_key *committed);
+
+/* ---- What other processes do ---- */
+
+/* Whether the table knows all there is to know; two loads. */
+bool srv_s3_buckets_is_settled(const struct srv_s3_buckets *buckets);
+/* Whether it does about that name: it may have to look in the store's directory. Otherwise
+ * srv_s3_bucket_refresh is due. */
+bool srv_s3_buckets_is_current(struct srv_s3_buckets *buckets, struct srv_str name);
+/* Reads the document of one bucket, or of all. NO_MEMORY, and what gyre_get and gyre_each_meta
+ * give. Block. */
+GYRE_MUST_USE gyre_err srv_s3_bucket_refresh(struct srv_s3_buckets *buckets, struct srv_str name);
+GYRE_MUST_USE gyre_err srv_s3_buckets_refresh(struct srv_s3_buckets *buckets);
+
+/* After a commit, when lists show it: whether no other process can have begun to remove the bucket
+ * without finding the object. Otherwise srv_s3_bucket_confirm is due. */
+bool srv_s3_bucket_is_undisturbed(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket);
+/* Keeps a bucket in which an object was committed from being removed. NONE; NO_SUCH_BUCKET: it was
+ * removed already; what the store answers. Blocks. */
+enum srv_s3_code srv_s3_bucket_confirm(struct srv_s3_buckets *buckets,
+                                       struct srv_s3_bucket *bucket);
 
 /* Whether any bucket had lifecycle rules since the start: most stores never have. */
 bool srv_s3_buckets_have_rules(const struct srv_s3_buckets *buckets);

@@ -17,6 +17,13 @@ struct srv_s3_change {
     unsigned turn;
 };
 
+/* An object that was stored, to be confirmed. */
+struct srv_s3_stored {
+    struct srv_s3_bucket *bucket; /* acquired; NULL: nothing was stored */
+    struct gyre_key digest;
+    uint64_t serial;
+};
+
 /* Begins to store an object in an acquired bucket. Results as srv_s3_bucket_enter. */
 enum srv_s3_code srv_s3_change_begin(struct srv_s3_change *change, struct srv_names *names,
                                      struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket);
@@ -26,3 +33,11 @@ void srv_s3_change_begin_delete(struct srv_s3_change *change, struct srv_names *
 /* Ends it. `digest` is the object's key in the store if it was changed, NULL if nothing was. */
 void srv_s3_change_end(struct srv_s3_change *change, struct srv_str bucket, struct srv_str key,
                        const struct gyre_key *digest);
+
+/* Makes sure, once lists show what was stored and before anybody is told, that no other process has
+ * removed the bucket meanwhile. NONE; NO_SUCH_BUCKET: the object was taken back; SLOW_DOWN and
+ * others: nobody knows. Blocks. */
+enum srv_s3_code srv_s3_change_confirm(struct gyre_store *store, struct srv_names *names,
+                                       struct srv_s3_buckets *buckets,
+                                       const struct srv_s3_stored *stored, struct srv_str bucket,
+                                       struct srv_str key);

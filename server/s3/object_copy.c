@@ -251,8 +251,10 @@ static void pour(struct srv_s3_task *task)
     copy->code = copy->work.code;
     copy->message = copy->work.message;
     copy->condition = copy->work.condition;
-    if (copy->is_done && copy->code == SRV_S3_NONE && !copy->is_part)
-        srv_s3_task_await_lists(task);
+    if (!copy->is_done || copy->code != SRV_S3_NONE || copy->is_part)
+        return;
+    const struct srv_s3_stored stored = srv_s3_put_work_stored(&copy->work);
+    srv_s3_task_await_stored(task, &stored, &copy->code);
 }
 
 /* ---- The answer ---- */

@@ -60,8 +60,10 @@ static void work(struct srv_s3_task *task)
     struct srv_s3_put_work *put_work = &((struct put *)task)->work;
 
     srv_s3_put_work_run(put_work);
-    if (put_work->is_last && put_work->code == SRV_S3_NONE)
-        srv_s3_task_await_lists(task);
+    if (!put_work->is_last || put_work->code != SRV_S3_NONE || put_work->is_part)
+        return;
+    const struct srv_s3_stored stored = srv_s3_put_work_stored(put_work);
+    srv_s3_task_await_stored(task, &stored, &put_work->code);
 }
 
 static void on_worked(struct srv_s3_task *task);

@@ -281,7 +281,7 @@ static gyre_err put_whole(struct srv_s3_put_work *work, const struct gyre_put_op
                           struct srv_s3_change *change)
 {
     gyre_err err = gyre_put(work->store, &work->key, options, work->bytes_.iov_base,
-                            work->bytes_.iov_len, NULL);
+                            work->bytes_.iov_len, &work->serial);
     end_change(work, change, err);
     return err;
 }
@@ -358,7 +358,7 @@ static void commit(struct srv_s3_put_work *work)
     if (!note_err(work, gyre_put_set_meta(work->put, record, len, etag_hash, work->expires)) ||
         !begin_change(work, &change))
         return;
-    gyre_err err = gyre_put_commit(&work->put, NULL);
+    gyre_err err = gyre_put_commit(&work->put, &work->serial);
     end_change(work, &change, err);
     if (!is_race(err, work))
         note_err(work, err);

@@ -52,6 +52,7 @@ struct srv_s3_put_work {
     const char *message;                /* out: for `code`, or NULL for the table's; static */
     const char *condition;              /* out: the field, with PRECONDITION_FAILED */
     uint64_t stored_bytes;              /* out */
+    uint64_t serial;                    /* out: of the object, once STORED */
     int64_t modified_ms;                /* in: kept, unless it is 0; out: once STORED */
     char etag[SRV_S3_ETAG_LEN_MAX + 1]; /* out: likewise, without quotes */
     struct srv_s3_checksum checksum;    /* out: likewise; NONE if there is none */
@@ -77,6 +78,13 @@ enum srv_s3_code srv_s3_put_work_init_inner(struct srv_s3_put_work *work,
 void srv_s3_put_work_fini(struct srv_s3_put_work *work);
 
 void srv_s3_put_work_run(struct srv_s3_put_work *work);
+
+/* What was STORED, for srv_s3_task_await_stored. */
+static inline struct srv_s3_stored srv_s3_put_work_stored(const struct srv_s3_put_work *work)
+{
+    return (struct srv_s3_stored){work->bucket, work->key, work->serial};
+}
+
 /* As run for bytes that are lent instead of `buf`. */
 void srv_s3_put_work_feed(struct srv_s3_put_work *work, const void *bytes, size_t len,
                           bool is_last);

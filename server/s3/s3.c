@@ -25,6 +25,7 @@
 #include "server/s3/setting.h"
 #include "server/s3/stub.h"
 #include "server/s3/sweeper.h"
+#include "server/s3/task.h"
 #include "server/s3/upload.h"
 #include "server/s3/upload_complete.h"
 
@@ -128,6 +129,68 @@ static const struct srv_operation operations[] = {
 const struct srv_role srv_s3_role = {SRV_ROLE_S3, "s3", operations,
                                      sizeof operations / sizeof operations[0]};
 
+static void handle(struct srv_s3_call *call)
+{
+    if (!srv_s3_admit(call))
+        return;
+    if (call->who.is_signed)
+        srv_exchange_note_user(call->ex, srv_s3_who_id(&call->who));
+    handlers[call->route.op](call);
+}
+
+/* ---- Buckets that were changed since they were last looked at ---- */
+
+struct refresh {
+    struct srv_s3_task task; /* first */
+    bool is_of_all;
+    gyre_err err;
+};
+
+/* Which of them the request asks about: all, or that of its target. */
+static bool asks_about_all(const struct srv_s3_call *call)
+{
+    return call->route.op == SRV_S3_OP_LIST_BUCKETS ||
+           srv_request_field(call->req, "x-amz-copy-source", NULL) != NULL;
+}
+
+static void refresh(struct srv_s3_task *task)
+{
+    struct refresh *r = (struct refresh *)task;
+    struct srv_s3_buckets *buckets = task->call.s3->buckets;
+
+    r->err = r->is_of_all ? srv_s3_buckets_refresh(buckets)
+                          : srv_s3_bucket_refresh(buckets, task->call.route.bucket);
+}
+
+static void on_refreshed(struct srv_s3_task *task)
+{
+    const struct refresh *r = (const struct refresh *)task;
+    struct srv_s3_call call;
+
+    if (r->err != GYRE_OK) {
+        srv_s3_fail(&task->call, srv_s3_code_of(r->err), NULL);
+        return;
+    }
+    srv_s3_task_end(task, &call);
+    handle(&call);
+}
+
+static void begin_refresh(const struct srv_s3_call *call, bool is_of_all)
+{
+    struct refresh *r = srv_s3_task_create(call, sizeof *r, NULL);
+
+    if (r == NULL)
+        return;
+    r->is_of_all = is_of_all;
+    srv_s3_task_run(&r->task, refresh, on_refreshed);
+}
+
+static bool is_current(const struct srv_s3_call *call, bool is_of_all)
+{
+    return !is_of_all && (call->route.bucket.base == NULL ||
+                          srv_s3_buckets_is_current(call->s3->buckets, call->route.bucket));
+}
+
 void srv_s3_start(void *data, struct srv_exchange *ex)
 {
     struct srv_s3 *s3 = data;
@@ -135,9 +198,13 @@ void srv_s3_start(void *data, struct srv_exchange *ex)
 
     srv_s3_call_init(&call, s3, ex);
     srv_exchange_note(ex, call.route.op);
-    if (!srv_s3_admit(&call))
+    if (srv_s3_buckets_is_settled(s3->buckets)) {
+        handle(&call);
         return;
-    if (call.who.is_signed)
-        srv_exchange_note_user(ex, srv_s3_who_id(&call.who));
-    handlers[call.route.op](&call);
+    }
+    bool is_of_all = asks_about_all(&call);
+    if (is_current(&call, is_of_all))
+        handle(&call);
+    else
+        begin_refresh(&call, is_of_all);
 }

@@ -203,24 +203,38 @@ static void sweep_all(struct srv_s3_sweeper *sweeper)
     free(batch);
 }
 
+/* So that requests need not look buckets up one by one for long after some were changed. */
+static void settle(struct srv_s3_sweeper *sweeper)
+{
+    struct srv_s3_buckets *buckets = sweeper->config.buckets;
+    gyre_err err = srv_s3_buckets_is_settled(buckets) ? GYRE_OK : srv_s3_buckets_refresh(buckets);
+
+    if (err != GYRE_OK && err != GYRE_CLOSED)
+        srv_log(SRV_LOG_WARN, "the buckets cannot be read: %s", gyre_err_text(err));
+}
+
 static void *run(void *data)
 {
     struct srv_s3_sweeper *sweeper = data;
-    uint32_t period_s = sweeper->config.day_s / 2;
+    uint32_t period_s = sweeper->config.day_s / 2, passed_s = 0;
     struct timespec until;
 
     period_s = period_s < 1 ? 1 : period_s > PERIOD_MAX_S ? PERIOD_MAX_S : period_s;
     pthread_mutex_lock(&sweeper->lock);
     while (!is_ending(sweeper)) {
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += period_s;
+        until.tv_sec += 1;
         int rc = 0;
         while (rc == 0 && !is_ending(sweeper))
             rc = pthread_cond_timedwait(&sweeper->wake, &sweeper->lock, &until);
         if (is_ending(sweeper))
             break;
         pthread_mutex_unlock(&sweeper->lock);
-        sweep_all(sweeper);
+        settle(sweeper);
+        if (++passed_s >= period_s) {
+            passed_s = 0;
+            sweep_all(sweeper);
+        }
         pthread_mutex_lock(&sweeper->lock);
     }
     pthread_mutex_unlock(&sweeper->lock);

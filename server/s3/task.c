@@ -33,11 +33,52 @@ static void on_run(struct srv_job *job)
     task->work_(task);
 }
 
+static void on_done(struct srv_job *job);
+
+static void prepare(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
+                    void (*next)(struct srv_s3_task *task))
+{
+    SRV_CHECK(!task->is_working);
+    task->job_ = (struct srv_job){.run = on_run, .done = on_done};
+    task->work_ = work;
+    task->next_ = next;
+    task->is_working = true;
+}
+
+static void start_admitted(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
+                           void (*next)(struct srv_s3_task *task))
+{
+    prepare(task, work, next);
+    srv_job_submit_admitted(task->call.s3->pool, task->loop_, &task->job_);
+}
+
+static void confirm(struct srv_s3_task *task)
+{
+    const struct srv_s3_call *call = &task->call;
+
+    *task->verdict_ = srv_s3_change_confirm(call->s3->store, call->s3->names, call->s3->buckets,
+                                            &task->stored_, call->route.bucket, call->route.key);
+    task->stored_.bucket = NULL;
+}
+
+/* Also when nobody waits for an answer: the object must not stay in a bucket that is gone. */
+static bool is_to_be_confirmed(struct srv_s3_task *task)
+{
+    struct srv_s3_bucket *bucket = task->stored_.bucket;
+
+    return bucket != NULL && !srv_s3_bucket_is_undisturbed(task->call.s3->buckets, bucket);
+}
+
 static void on_done(struct srv_job *job)
 {
     struct srv_s3_task *task = task_of(job);
 
     task->is_working = false;
+    if (is_to_be_confirmed(task)) {
+        start_admitted(task, confirm, task->next_);
+        return;
+    }
+    task->stored_.bucket = NULL;
     if (task->is_gone_)
         destroy(task);
     else
@@ -56,27 +97,17 @@ void *srv_s3_task_create(const struct srv_s3_call *call, size_t size,
         return NULL;
     }
     srv_s3_call_copy(call, &task->call);
+    task->loop_ = srv_exchange_loop(call->ex);
     task->fini_ = fini;
     task->share_ = share;
     srv_exchange_attach(call->ex, task, on_gone);
     return task;
 }
 
-static void prepare(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
-                    void (*next)(struct srv_s3_task *task))
-{
-    SRV_CHECK(!task->is_working && !task->is_gone_);
-    task->job_ = (struct srv_job){.run = on_run, .done = on_done};
-    task->work_ = work;
-    task->next_ = next;
-    task->is_working = true;
-}
-
 void srv_s3_task_await(struct srv_s3_task *task, void (*next)(struct srv_s3_task *task))
 {
     prepare(task, NULL, next);
-    srv_loop_expect(srv_exchange_loop(task->call.ex), 1);
-    task->loop_ = srv_exchange_loop(task->call.ex);
+    srv_loop_expect(task->loop_, 1);
 }
 
 void srv_s3_task_arrive(struct srv_s3_task *task)
@@ -97,7 +128,7 @@ bool srv_s3_task_submit(struct srv_s3_task *task, void (*work)(struct srv_s3_tas
                         void (*next)(struct srv_s3_task *task))
 {
     prepare(task, work, next);
-    if (!srv_job_submit(task->call.s3->pool, srv_exchange_loop(task->call.ex), &task->job_))
+    if (!srv_job_submit(task->call.s3->pool, task->loop_, &task->job_))
         task->is_working = false;
     return task->is_working;
 }
@@ -105,8 +136,7 @@ bool srv_s3_task_submit(struct srv_s3_task *task, void (*work)(struct srv_s3_tas
 void srv_s3_task_submit_admitted(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
                                  void (*next)(struct srv_s3_task *task))
 {
-    prepare(task, work, next);
-    srv_job_submit_admitted(task->call.s3->pool, srv_exchange_loop(task->call.ex), &task->job_);
+    start_admitted(task, work, next);
 }
 
 void srv_s3_task_run(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
@@ -131,4 +161,19 @@ void srv_s3_task_await_lists(struct srv_s3_task *task)
     srv_job_detach();
     task->note_ = (struct srv_names_note){.done = on_listed};
     srv_names_await(task->call.s3->names, &task->note_);
+}
+
+void srv_s3_task_await_stored(struct srv_s3_task *task, const struct srv_s3_stored *stored,
+                              enum srv_s3_code *verdict)
+{
+    task->stored_ = *stored;
+    task->verdict_ = verdict;
+    srv_s3_task_await_lists(task);
+}
+
+void srv_s3_task_end(struct srv_s3_task *task, struct srv_s3_call *call_out)
+{
+    srv_s3_call_copy(&task->call, call_out);
+    srv_exchange_attach(task->call.ex, NULL, NULL);
+    destroy(task);
 }

@@ -13,14 +13,17 @@
 
 #include "server/job.h"
 #include "server/s3/call.h"
+#include "server/s3/change.h"
 #include "server/s3/names.h"
 
 struct srv_s3_task {
     struct srv_s3_call call; /* its exchange and request must not be touched by `work` */
     struct srv_job job_;
-    struct srv_loop *loop_;  /* while something is awaited */
+    struct srv_loop *loop_;  /* the exchange's, which may go first */
     struct srv_conn *share_; /* of what one connection may have under way */
     struct srv_names_note note_;
+    struct srv_s3_stored stored_; /* what is to be confirmed before `next_` */
+    enum srv_s3_code *verdict_;   /* where that goes: into the task */
     void (*work_)(struct srv_s3_task *task);
     void (*next_)(struct srv_s3_task *task);
     void (*fini_)(struct srv_s3_task *task);
@@ -56,3 +59,11 @@ void srv_s3_task_run(struct srv_s3_task *task, void (*work)(struct srv_s3_task *
 /* As the last step of `work`: `next` runs once lists show what the index was told to have changed.
  */
 void srv_s3_task_await_lists(struct srv_s3_task *task);
+/* The same for an object that was stored under the call's name. Its bucket may have been removed by
+ * another process meanwhile: then *verdict, inside the task, says so when `next` runs. */
+void srv_s3_task_await_stored(struct srv_s3_task *task, const struct srv_s3_stored *stored,
+                              enum srv_s3_code *verdict);
+
+/* In `next`, for a task that was only to do something before the request is handled: frees it, as
+ * if the request had just come; the call is copied. */
+void srv_s3_task_end(struct srv_s3_task *task, struct srv_s3_call *call_out);

@@ -27,6 +27,7 @@ struct completion {
     struct srv_s3_body_task body; /* first */
     struct gyre_key key;
     struct gyre_upload_id id;
+    uint64_t serial; /* of the object */
     struct srv_s3_bucket *bucket;
     struct srv_s3_precondition precondition;
     struct srv_digest_plan claimed; /* the checksum that the head states of the whole object */
@@ -198,8 +199,8 @@ static gyre_err complete_once(struct completion *c, const struct gyre_part_choic
         srv_s3_change_begin(&change, call->s3->names, call->s3->buckets, c->bucket);
     if (!fail(c, code, NULL))
         return GYRE_OK;
-    gyre_err err =
-        gyre_upload_complete(call->s3->store, &c->key, &c->id, choices, c->parts.n, options, NULL);
+    gyre_err err = gyre_upload_complete(call->s3->store, &c->key, &c->id, choices, c->parts.n,
+                                        options, &c->serial);
     srv_s3_change_end(&change, call->route.bucket, call->route.key,
                       err == GYRE_OK ? &c->key : NULL);
     return err;
@@ -276,10 +277,13 @@ static void work(struct srv_s3_body_task *body)
 
     if (open_upload(c) && choose(c))
         make_object(c);
-    if (body->code == SRV_S3_NO_SUCH_UPLOAD && is_done_already(c))
+    if (body->code == SRV_S3_NO_SUCH_UPLOAD && is_done_already(c)) {
         body->code = SRV_S3_NONE;
-    if (body->code == SRV_S3_NONE)
         srv_s3_task_await_lists(&body->task);
+    } else if (body->code == SRV_S3_NONE) {
+        const struct srv_s3_stored stored = {c->bucket, c->key, c->serial};
+        srv_s3_task_await_stored(&body->task, &stored, &body->code);
+    }
 }
 
 /* ---- The request and its answer ---- */

@@ -45,6 +45,24 @@ static void check_all_seen_once(struct gyre_store *store, unsigned n)
         CHECK_EQ_U64(seen.times[i], 1);
 }
 
+TEST(changes_of_facts_are_counted_and_those_of_objects_are_not)
+{
+    struct gyre_store *store = open_store();
+    struct gyre_key key = key_of(1);
+    uint64_t before = gyre_meta_changes(store);
+    put_pattern(store, 5000, 1, 100);
+    CHECK_EQ_U64(gyre_meta_changes(store), before);
+    CHECK_OK(put_fact(store, 1, 1, 10));
+    uint64_t made = gyre_meta_changes(store);
+    CHECK(made > before);
+    CHECK_ERR(gyre_delete(store, &key, GYRE_IF_SERIAL, 0, GYRE_IN_POOL(GYRE_POOL_META)),
+              GYRE_CHANGED);
+    CHECK_EQ_U64(gyre_meta_changes(store), made);
+    CHECK_OK(gyre_delete(store, &key, GYRE_ALWAYS, 0, 0));
+    CHECK(gyre_meta_changes(store) > made);
+    close_store(store);
+}
+
 TEST(each_fact_is_visited_once)
 {
     struct gyre_store *store = open_store();

@@ -18,9 +18,60 @@ def pair(size="256M", config=None):
     """Two gateways on one store."""
     more = ("--config", config) if config else ()
     one = gs.Server(*more, size=size)
-    for bucket in ("race", "moving"):  # a gateway knows the buckets that were there when it started
-        gs.check_eq("bucket", one.request("PUT", f"/{bucket}").status, 200)
-    return one, gs.Server("--admin", "off", *more, data=one.data, size=size)
+    two = gs.Server("--admin", "off", *more, data=one.data, size=size)
+    for bucket, server in (("race", one), ("moving", two)):
+        gs.check_eq("bucket", server.request("PUT", f"/{bucket}").status, 200)
+    return one, two
+
+
+def buckets_of_the_other():
+    """What one gateway does to buckets the other knows at once."""
+    tags = b"<Tagging><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tagging>"
+    one, two = pair()
+    with one, two:
+        for turn, (here, there) in enumerate(((one, two), (two, one)) * 3):
+            path = f"/made-{turn % 2}"
+            gs.check_eq("unknown", there.request("PUT", f"{path}/k", b"x").status, 404)
+            gs.check_eq("made", here.request("PUT", path).status, 200)
+            gs.check_eq("known", there.request("PUT", f"{path}/k", b"x").status, 200)
+            gs.check("in the list", f"<Name>{path[1:]}</Name>".encode() in there.request("GET", "/").body)
+            gs.check_eq("tagged", here.request("PUT", f"{path}?tagging", tags).status, 204)
+            gs.check("tags", b"<Value>v</Value>" in there.request("GET", f"{path}?tagging").body)
+            gs.check_eq("an object of the other's", here.request("DELETE", path).status, 409)
+            gs.check_eq("emptied", here.request("DELETE", f"{path}/k").status, 204)
+            gs.check_eq("removed", here.request("DELETE", path).status, 204)
+            gs.check_eq("gone", there.request("GET", f"{path}/k").status, 404)
+            gs.check("not in the list", f"<Name>{path[1:]}</Name>".encode() not in there.request("GET", "/").body)
+
+
+def removed_while_stored():
+    """One gateway removes and makes a bucket over and over, the other stores in it: what was answered 200 is in a bucket that is there."""
+    one, two = pair()
+    counts = {200: 0, 404: 0, 409: 0, 503: 0}
+    with one, two:
+        connection = two.connection()
+        stop = threading.Event()
+
+        def churn():
+            while not stop.is_set():
+                one.request("PUT", "/churn")
+                one.request("DELETE", "/churn")
+
+        thread = threading.Thread(target=churn)
+        thread.start()
+        until = time.monotonic() + READ_S
+        while time.monotonic() < until or counts[200] < 3:
+            status = two.request("PUT", "/churn/k", b"x", connection=connection).status
+            counts[status] += 1
+            if status == 200:  # now the bucket holds an object, and nobody but us removes it
+                gs.check_eq("what was stored is there", one.request("GET", "/churn/k").status, 200)
+                gs.check_eq("in a bucket that is there", two.request("HEAD", "/churn").status, 200)
+                gs.check_eq("and goes", two.request("DELETE", "/churn/k").status, 204)
+        stop.set()
+        thread.join()
+        one.request("PUT", "/churn")
+        gs.check_eq("nothing came back with a bucket made anew", two.request("GET", "/churn/k").status, 404)
+    print("PUTs beside removals", counts)
 
 
 def one_creator(servers, what):
@@ -238,5 +289,5 @@ def killed_completions():
 
 
 if __name__ == "__main__":
-    gs.run(changes_while_read, evicted_while_read, killed_completions)
+    gs.run(buckets_of_the_other, removed_while_stored, changes_while_read, evicted_while_read, killed_completions)
     gs.finish()

@@ -74,9 +74,8 @@ gyre_err gyre_put(struct gyre_store *store, const struct gyre_key *key,
 {
     struct object *object = calloc(1, sizeof *object);
     may_block(store);
-    CHECK(options->condition == GYRE_ALWAYS && serial_out == NULL);
     pthread_mutex_lock(&store->lock);
-    CHECK(find_object(store, key) == NULL);
+    CHECK(options->condition != GYRE_IF_SERIAL && find_object(store, key) == NULL);
     object->key = *key;
     object->info = (struct gyre_info){
         .length = len, .serial = ++store->serial, .meta_len = (uint32_t)options->meta_len};
@@ -89,6 +88,7 @@ gyre_err gyre_put(struct gyre_store *store, const struct gyre_key *key,
     object->damaged_at = UINT64_MAX;
     object->next = store->objects;
     store->objects = object;
+    *(serial_out != NULL ? serial_out : &(uint64_t){0}) = object->info.serial;
     pthread_mutex_unlock(&store->lock);
     return GYRE_OK;
 }

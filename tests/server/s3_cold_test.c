@@ -33,6 +33,12 @@ uint64_t gyre_capacity_bytes(const struct gyre_store *store)
     return UINT64_C(1) << 30;
 }
 
+uint64_t gyre_meta_changes(const struct gyre_store *store)
+{
+    (void)store;
+    return 0;
+}
+
 gyre_err gyre_populate_async(struct gyre_handle *handle, uint64_t offset, uint64_t len,
                              void (*done)(void *data, gyre_err err), void *data)
 {
