@@ -3,10 +3,11 @@
 
 #include "server/options_section.h"
 #include "server/options_set.h"
+#include "server/quantity.h"
 #include "server/s3/name.h"
 
 /* "buckets": {NAME: {"etag": KIND, "index": "on" or "off", "ttl": RULE, "evict": "yes" or
- * "never"}}, what differs from bucket to bucket. */
+ * "never", "quota": SIZE}}, what differs from bucket to bucket. */
 
 enum { WHERE_MAX = 400 };
 
@@ -45,14 +46,22 @@ static bool read_evict(struct srv_section *section, const json_t *value, bool *n
            srv_section_error(section, "give \"never\" or \"yes\"");
 }
 
+static bool read_quota(struct srv_section *section, const json_t *value, uint64_t *bytes_out)
+{
+    return (json_is_string(value) && srv_size_parse(json_string_value(value), bytes_out)) ||
+           srv_section_error(section, "give a size such as \"10GiB\"");
+}
+
 static bool read_member(struct srv_section *section, const char *key, const json_t *value,
                         struct srv_s3_bucket_rule *rule)
 {
-    static const char *const keys[] = {"etag", "evict", "index", "ttl"};
+    static const char *const keys[] = {"etag", "evict", "index", "quota", "ttl"};
     if (strcmp(key, "index") == 0)
         return read_index(section, value, &rule->is_unlisted);
     if (strcmp(key, "evict") == 0)
         return read_evict(section, value, &rule->never_evicts);
+    if (strcmp(key, "quota") == 0)
+        return read_quota(section, value, &rule->quota_bytes);
     if (strcmp(key, "ttl") == 0)
         return read_ttl(section, value, &rule->ttl);
     if (strcmp(key, "etag") == 0)

@@ -20,13 +20,16 @@ struct srv_s3_bucket_rule {
     enum srv_s3_etag etag;
     bool is_unlisted; /* it has no index of names */
     struct srv_s3_ttl ttl;
-    bool never_evicts; /* objects stay, and survive a power loss, before they are acknowledged */
+    bool never_evicts;    /* objects stay, and survive a power loss, before they are acknowledged */
+    uint64_t quota_bytes; /* what its objects and parts may take; 0: no bound */
+    uint16_t tenant;      /* not of the configuration: what the store counts them for */
 };
 
-/* Sets what an object is stored with in a bucket that never evicts. */
+/* Sets whom an object counts for, and what it is stored with in a bucket that never evicts. */
 static inline void srv_s3_keep_options(const struct srv_s3_bucket_rule *rule,
                                        struct gyre_put_options *options)
 {
+    options->tenant = rule->tenant;
     if (!rule->never_evicts)
         return;
     options->pin_until = UINT32_MAX;

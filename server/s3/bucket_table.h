@@ -59,6 +59,7 @@ struct srv_s3_buckets {
     const struct srv_s3_bucket_rule *rules;      /* [w] lent */
     size_t n_rules;                              /* [w] */
     size_t n;                                    /* [w] in the chains */
+    uint16_t users[GYRE_TENANTS_MAX];            /* [w] buckets in the chains by tenant */
     struct srv_s3_bucket *chains[SRV_S3_CHAINS]; /* [w] */
 };
 
@@ -88,3 +89,15 @@ void srv_s3_bucket_take(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bu
                         const struct srv_s3_bucket_doc *doc);
 void srv_s3_bucket_take_locked(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket,
                                const struct srv_s3_bucket_doc *doc);
+
+/* ---- bucket_tenant.c ---- */
+
+/* Counts a bucket in or out under its tenant, and has the store go by its quota. */
+void srv_s3_bucket_count_locked(struct srv_s3_buckets *buckets, const struct srv_s3_bucket *bucket,
+                                int by);
+void srv_s3_bucket_bound_locked(const struct srv_s3_buckets *buckets,
+                                const struct srv_s3_bucket *bucket);
+/* The facts with a tenant that no bucket in the table has; `salt` says where the search begins. The
+ * same facts if all are taken; NULL without memory. To be released. */
+struct srv_s3_facts *srv_s3_bucket_number_locked(const struct srv_s3_buckets *buckets,
+                                                 struct srv_s3_facts *facts, uint32_t salt);

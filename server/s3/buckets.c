@@ -79,6 +79,8 @@ struct srv_s3_bucket *srv_s3_bucket_insert_locked(struct srv_s3_buckets *buckets
     bucket->next = *chain;
     *chain = bucket;
     buckets->n++;
+    srv_s3_bucket_count_locked(buckets, bucket, 1);
+    srv_s3_bucket_bound_locked(buckets, bucket);
     return bucket;
 }
 
@@ -102,6 +104,7 @@ void srv_s3_bucket_remove_locked(struct srv_s3_buckets *buckets, struct srv_s3_b
         at = &(*at)->next;
     *at = bucket->next;
     bucket->state = SRV_S3_BUCKET_GONE;
+    srv_s3_bucket_count_locked(buckets, bucket, -1);
     buckets->n--;
     unref(bucket);
 }
@@ -112,9 +115,17 @@ void srv_s3_bucket_take_locked(struct srv_s3_buckets *buckets, struct srv_s3_buc
     /* Versions of one document are numbered upwards while anybody has the store open. */
     if (doc->serial <= bucket->serial)
         return;
+    if (bucket->state != SRV_S3_BUCKET_GONE)
+        srv_s3_bucket_count_locked(buckets, bucket, -1);
+    bool has_moved = bucket->facts->tenant != doc->facts->tenant;
     srv_s3_facts_release(bucket->facts);
     bucket->facts = srv_s3_facts_acquire(doc->facts);
     note_rules(buckets, doc->facts);
+    if (bucket->state != SRV_S3_BUCKET_GONE) {
+        srv_s3_bucket_count_locked(buckets, bucket, 1);
+        if (has_moved)
+            srv_s3_bucket_bound_locked(buckets, bucket);
+    }
     bucket->created_ms = doc->created_ms;
     bucket->serial = doc->serial;
     bucket->is_closing = doc->is_closing;
@@ -204,6 +215,7 @@ struct srv_s3_bucket_rule srv_s3_bucket_rule(struct srv_s3_buckets *buckets,
 {
     pthread_rwlock_rdlock(&buckets->lock);
     struct srv_s3_bucket_rule rule = bucket->rule;
+    rule.tenant = bucket->facts->tenant;
     pthread_rwlock_unlock(&buckets->lock);
     return rule;
 }
@@ -213,8 +225,10 @@ void srv_s3_buckets_go_by(struct srv_s3_buckets *buckets, const struct srv_s3_co
     pthread_rwlock_wrlock(&buckets->lock);
     take_rules_locked(buckets, config);
     for (size_t i = 0; i < SRV_S3_CHAINS; i++)
-        for (struct srv_s3_bucket *at = buckets->chains[i]; at != NULL; at = at->next)
+        for (struct srv_s3_bucket *at = buckets->chains[i]; at != NULL; at = at->next) {
             at->rule = find_rule_locked(buckets, srv_s3_bucket_name(at));
+            srv_s3_bucket_bound_locked(buckets, at);
+        }
     pthread_rwlock_unlock(&buckets->lock);
 }
 

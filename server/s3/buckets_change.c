@@ -1,4 +1,4 @@
-/* Making, changing and removing buckets: each step is a new version of the bucket's document, put
+/* Changing and removing buckets: each step is a new version of the bucket's document, put
  * in place of the one that was known, so that of two processes one goes first. */
 #include <string.h>
 #include <time.h>
@@ -60,68 +60,6 @@ enum srv_s3_code srv_s3_bucket_change(struct srv_s3_buckets *buckets, struct srv
     }
     pthread_mutex_unlock(&bucket->change_lock);
     return code;
-}
-
-/* ---- Making ---- */
-
-static enum srv_s3_code begin_make(struct srv_s3_buckets *buckets, struct srv_str name,
-                                   const struct srv_s3_bucket_doc *doc,
-                                   struct srv_s3_bucket **bucket_out)
-{
-    enum srv_s3_code code = SRV_S3_NONE;
-
-    *bucket_out = NULL;
-    pthread_rwlock_wrlock(&buckets->lock);
-    struct srv_s3_bucket *found = srv_s3_bucket_find_locked(buckets, name);
-    if (found != NULL)
-        code = found->state == SRV_S3_BUCKET_LIVE ? SRV_S3_BUCKET_ALREADY_OWNED
-                                                  : SRV_S3_OPERATION_ABORTED;
-    else if (buckets->n >= SRV_S3_BUCKETS_MAX)
-        code = SRV_S3_TOO_MANY_BUCKETS;
-    else if ((*bucket_out =
-                  srv_s3_bucket_insert_locked(buckets, name, SRV_S3_BUCKET_CREATING, doc)) == NULL)
-        code = SRV_S3_SLOW_DOWN;
-    else {
-        srv_s3_facts_acquire(doc->facts);
-        atomic_fetch_add_explicit(&(*bucket_out)->refs, 1, memory_order_relaxed);
-    }
-    pthread_rwlock_unlock(&buckets->lock);
-    return code;
-}
-
-/* `doc` NULL: it was not stored. Somebody who read the document may have been here first. */
-static void end_make(struct srv_s3_buckets *buckets, struct srv_s3_bucket *bucket,
-                     const struct srv_s3_bucket_doc *doc)
-{
-    pthread_rwlock_wrlock(&buckets->lock);
-    if (bucket->state == SRV_S3_BUCKET_CREATING && doc != NULL) {
-        srv_s3_bucket_take_locked(buckets, bucket, doc);
-        bucket->state = SRV_S3_BUCKET_LIVE;
-    } else if (bucket->state == SRV_S3_BUCKET_CREATING) {
-        srv_s3_bucket_remove_locked(buckets, bucket);
-    }
-    pthread_rwlock_unlock(&buckets->lock);
-    srv_s3_bucket_release(bucket);
-}
-
-enum srv_s3_code srv_s3_buckets_make(struct srv_s3_buckets *buckets, struct srv_str name,
-                                     struct srv_s3_facts *facts)
-{
-    struct srv_s3_bucket_doc doc = {.facts = facts};
-    struct srv_s3_bucket *bucket;
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    doc.created_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-    enum srv_s3_code code = begin_make(buckets, name, &doc, &bucket);
-    if (code != SRV_S3_NONE)
-        return code;
-    gyre_err err = srv_s3_bucket_doc_put(buckets->store, name, &doc, 0, &doc.serial);
-    end_make(buckets, bucket, err == GYRE_OK ? &doc : NULL);
-    if (err != GYRE_EXISTS)
-        return srv_s3_code_of(err);
-    err = srv_s3_bucket_refresh(buckets, name); /* another process made it meanwhile */
-    return err == GYRE_OK ? SRV_S3_BUCKET_ALREADY_OWNED : srv_s3_code_of(err);
 }
 
 /* ---- Removing ---- */

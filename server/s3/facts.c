@@ -58,6 +58,9 @@ struct srv_s3_facts *srv_s3_facts_create(const void *bytes, size_t len)
         free(facts);
         return NULL;
     }
+    struct srv_str tenant = facts->of[SRV_S3_FACT_TENANT];
+    if (tenant.len == 2)
+        facts->tenant = (uint16_t)((uint8_t)tenant.base[0] | (uint8_t)tenant.base[1] << 8);
     struct srv_str lifecycle = facts->of[SRV_S3_FACT_LIFECYCLE];
     enum srv_s3_code code; /* it was checked when it was stored */
     if (lifecycle.base != NULL)

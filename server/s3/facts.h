@@ -23,6 +23,7 @@ enum srv_s3_fact {
     SRV_S3_FACT_TAGS = 3,      /* as of server/s3/tagging.h */
     SRV_S3_FACT_LIFECYCLE = 4, /* as of server/s3/lifecycle.h */
     SRV_S3_FACT_LOCATION = 5,  /* the region that was named when it was made */
+    SRV_S3_FACT_TENANT = 6,    /* u16: the store's number for what its objects take */
     SRV_S3_FACT_COUNT
 };
 
@@ -31,6 +32,7 @@ enum { SRV_S3_FACTS_BYTES_MAX = 60 << 10 };
 struct srv_s3_facts {
     _Atomic uint32_t refs_;
     struct srv_s3_lifecycle *lifecycle;   /* the rules, read; NULL: none */
+    uint16_t tenant;                      /* read; 0: none */
     struct srv_str of[SRV_S3_FACT_COUNT]; /* base NULL: not known. [0] is not used */
     size_t len;
     uint8_t bytes[]; /* the encoded form, which `of` points into */

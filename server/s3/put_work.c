@@ -327,8 +327,10 @@ static bool write_piece(struct srv_s3_put_work *work)
     struct gyre_put_options options;
 
     if (work->put == NULL && work->is_part) {
+        bool is_kept = srv_s3_bucket_rule(work->buckets, work->bucket).never_evicts;
+        unsigned flags = is_kept ? GYRE_PUT_SYNC : 0;
         gyre_err err = gyre_upload_put(work->store, &work->key, &work->upload, work->part_number,
-                                       work->length, 0, &work->put);
+                                       work->length, flags, &work->put);
         if (!note_part(work, err))
             return false;
     } else if (work->put == NULL) {

@@ -25,9 +25,19 @@ struct upload_task {
 static void create(struct srv_s3_task *task)
 {
     struct upload_task *t = (struct upload_task *)task;
+    struct srv_s3_buckets *buckets = task->call.s3->buckets;
+    struct srv_s3_bucket *bucket = srv_s3_bucket_acquire(buckets, task->call.route.bucket);
     struct gyre_upload_options options;
 
+    if (bucket == NULL) {
+        t->code = SRV_S3_NO_SUCH_BUCKET;
+        return;
+    }
+    const struct srv_s3_bucket_rule rule = srv_s3_bucket_rule(buckets, bucket);
+    srv_s3_bucket_release(bucket);
     gyre_upload_options_init(&options);
+    options.tenant = rule.tenant;
+    options.flags = rule.never_evicts ? GYRE_PUT_SYNC : 0;
     options.meta = t->bytes;
     options.meta_len = t->len;
     options.created = t->now_s;

@@ -316,8 +316,10 @@ TEST(wrong_files_are_refused_with_file_and_line)
         {"{\"buckets\": {\"abc\": 1}}", "buckets.abc: give an object"},
         {"{\"buckets\": {\"ABC\": {}}}", "buckets.ABC: this is no bucket's name"},
         {"{\"buckets\": {\"abc\": {\"tag\": \"md5\"}}}",
-         "buckets.abc.tag: unknown key: a bucket has etag, evict, index and ttl; did you mean "
+         "buckets.abc.tag: unknown key: a bucket has etag, evict, index, quota and ttl; did you "
+         "mean "
          "\"etag\"?"},
+        {"{\"buckets\": {\"abc\": {\"quota\": \"much\"}}}", "buckets.abc.quota: give a size"},
         {"{\"buckets\": {\"abc\": {\"evict\": \"no\"}}}",
          "buckets.abc.evict: give \"never\" or \"yes\""},
         {"{\"buckets\": {\"abc\": {\"evict\": 1}}}", "evict: give \"never\" or \"yes\""},

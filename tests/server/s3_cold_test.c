@@ -39,6 +39,12 @@ uint64_t gyre_meta_changes(const struct gyre_store *store)
     return 0;
 }
 
+gyre_err gyre_tenant_set_quota(struct gyre_store *store, uint16_t tenant, uint64_t quota_bytes)
+{
+    (void)store, (void)tenant;
+    return quota_bytes == 0 ? GYRE_OK : GYRE_INVALID; /* no bucket here has one */
+}
+
 gyre_err gyre_populate_async(struct gyre_handle *handle, uint64_t offset, uint64_t len,
                              void (*done)(void *data, gyre_err err), void *data)
 {
