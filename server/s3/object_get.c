@@ -20,6 +20,9 @@ struct selection {
     uint64_t len;
 };
 
+/* Facts have other keys: what is missing is not looked for among them. */
+enum { OBJECTS = GYRE_IN_POOL(GYRE_POOL_MAIN) };
+
 /* A read that needs workers. */
 struct get {
     struct srv_s3_task task;
@@ -370,7 +373,7 @@ static void go_on_later(const struct srv_s3_call *call, const struct gyre_key *k
         return;
     get->key = *key;
     get->now_s = (uint32_t)srv_s3_now_s(call);
-    get->flags = call->req->method == SRV_HEAD ? GYRE_GET_HEAD : GYRE_GET_LAZY;
+    get->flags = OBJECTS | (call->req->method == SRV_HEAD ? GYRE_GET_HEAD : GYRE_GET_LAZY);
     get->handle = *handle;
     *handle = NULL;
     if (get->handle == NULL) {
@@ -386,7 +389,7 @@ void srv_s3_object_get(const struct srv_s3_call *call)
 {
     struct gyre_handle *handle = NULL;
     struct selection selection;
-    unsigned flags = GYRE_GET_NOWAIT;
+    unsigned flags = GYRE_GET_NOWAIT | OBJECTS;
 
     if (call->req->query.len > 0 && srv_s3_has_override(call->req->query) &&
         !srv_s3_may_override(call)) {

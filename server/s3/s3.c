@@ -202,6 +202,7 @@ void srv_s3_start(void *data, struct srv_exchange *ex)
         handle(&call);
         return;
     }
+    srv_s3_sweeper_ask(s3->sweeper);
     bool is_of_all = asks_about_all(&call);
     if (is_current(&call, is_of_all))
         handle(&call);

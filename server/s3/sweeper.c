@@ -21,6 +21,7 @@ struct srv_s3_sweeper {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     _Atomic bool is_ending; /* [a] set under `lock` */
+    _Atomic bool is_asked;  /* [a] likewise: to look at all buckets */
 };
 
 /* One bucket being swept. */
@@ -203,41 +204,71 @@ static void sweep_all(struct srv_s3_sweeper *sweeper)
     free(batch);
 }
 
-/* So that requests need not look buckets up one by one for long after some were changed. */
+/* ---- Its thread ---- */
+
+enum { SETTLE_MS = 1000 }; /* at least between two looks at all buckets */
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void srv_s3_sweeper_ask(struct srv_s3_sweeper *sweeper)
+{
+    if (atomic_load_explicit(&sweeper->is_asked, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&sweeper->lock);
+    atomic_store_explicit(&sweeper->is_asked, true, memory_order_relaxed);
+    pthread_cond_signal(&sweeper->wake);
+    pthread_mutex_unlock(&sweeper->lock);
+}
+
 static void settle(struct srv_s3_sweeper *sweeper)
 {
     struct srv_s3_buckets *buckets = sweeper->config.buckets;
-    gyre_err err = srv_s3_buckets_is_settled(buckets) ? GYRE_OK : srv_s3_buckets_refresh(buckets);
 
+    /* Whoever asks from here on asks for another look. */
+    atomic_store_explicit(&sweeper->is_asked, false, memory_order_relaxed);
+    gyre_err err = srv_s3_buckets_is_settled(buckets) ? GYRE_OK : srv_s3_buckets_refresh(buckets);
     if (err != GYRE_OK && err != GYRE_CLOSED)
         srv_log(SRV_LOG_WARN, "the buckets cannot be read: %s", gyre_err_text(err));
+}
+
+/* Until it is time for either; false at the end. */
+static bool wait_for_work(struct srv_s3_sweeper *sweeper, int64_t settle_ms, int64_t sweep_ms)
+{
+    pthread_mutex_lock(&sweeper->lock);
+    while (!is_ending(sweeper)) {
+        bool is_asked = atomic_load_explicit(&sweeper->is_asked, memory_order_relaxed);
+        int64_t until = is_asked && settle_ms < sweep_ms ? settle_ms : sweep_ms;
+        if (now_ms() >= until)
+            break;
+        const struct timespec at = {until / 1000, until % 1000 * 1000000};
+        (void)pthread_cond_timedwait(&sweeper->wake, &sweeper->lock, &at);
+    }
+    bool goes_on = !is_ending(sweeper);
+    pthread_mutex_unlock(&sweeper->lock);
+    return goes_on;
 }
 
 static void *run(void *data)
 {
     struct srv_s3_sweeper *sweeper = data;
-    uint32_t period_s = sweeper->config.day_s / 2, passed_s = 0;
-    struct timespec until;
+    uint32_t period_s = sweeper->config.day_s / 2;
 
     period_s = period_s < 1 ? 1 : period_s > PERIOD_MAX_S ? PERIOD_MAX_S : period_s;
-    pthread_mutex_lock(&sweeper->lock);
-    while (!is_ending(sweeper)) {
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += 1;
-        int rc = 0;
-        while (rc == 0 && !is_ending(sweeper))
-            rc = pthread_cond_timedwait(&sweeper->wake, &sweeper->lock, &until);
-        if (is_ending(sweeper))
-            break;
-        pthread_mutex_unlock(&sweeper->lock);
+    int64_t settle_ms = now_ms(), sweep_ms = now_ms() + period_s * INT64_C(1000);
+    while (wait_for_work(sweeper, settle_ms, sweep_ms)) {
         settle(sweeper);
-        if (++passed_s >= period_s) {
-            passed_s = 0;
-            sweep_all(sweeper);
-        }
-        pthread_mutex_lock(&sweeper->lock);
+        settle_ms = now_ms() + SETTLE_MS;
+        if (now_ms() < sweep_ms)
+            continue;
+        sweep_all(sweeper);
+        sweep_ms = now_ms() + period_s * INT64_C(1000);
     }
-    pthread_mutex_unlock(&sweeper->lock);
     return NULL;
 }
 

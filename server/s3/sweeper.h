@@ -1,7 +1,8 @@
-/* What goes through buckets with lifecycle rules from time to time and removes what has expired.
+/* What goes through buckets with lifecycle rules from time to time and removes what has expired;
+ * and looks at all buckets anew after some were changed.
  *
  * Owns:    a thread.
- * Threads: create and destroy on one thread.
+ * Threads: create and destroy on one thread; ask on any.
  * Blocks:  destroy, until the object that is looked at is done with.
  */
 #pragma once
@@ -22,5 +23,8 @@ struct srv_s3_sweeper_config {
 /* NO_MEMORY: no thread or no memory. */
 GYRE_MUST_USE gyre_err srv_s3_sweeper_create(const struct srv_s3_sweeper_config *config,
                                              struct srv_s3_sweeper **sweeper_out);
+/* Asks it to look at all buckets, within a second, so that requests need not look them up one by
+ * one for long. Never blocks for long. */
+void srv_s3_sweeper_ask(struct srv_s3_sweeper *sweeper);
 /* NULL is allowed. */
 void srv_s3_sweeper_destroy(struct srv_s3_sweeper *sweeper);
