@@ -2,6 +2,7 @@
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/check.h"
@@ -25,12 +26,16 @@ static uint64_t acked_bytes(struct srv_conn *conn)
 static void on_stall(h2o_timeout_entry_t *entry)
 {
     struct srv_exchange *ex = H2O_STRUCT_FROM_MEMBER(struct srv_exchange, timer, entry);
+    const struct srv_front_config *config = &ex->loop->setting->config;
+    uint64_t least = config->send_rate * config->send_timeout_ms / 1000;
+    if (least == 0)
+        least = 1;
     uint64_t acked = acked_bytes(ex->conn);
-    bool is_blocked = ex->req != NULL && srv_gate_h2_is_blocked(ex);
+    bool is_blocked = ex->req != NULL && srv_gate_h2_is_blocked(ex, least);
     /* A slow client may take minutes over the megabytes that are queued for it. Only one that takes
-     * nothing is cut off; over HTTP/2 also one that acknowledges other things and gives this
-     * response no room. */
-    if (acked != ex->acked && !is_blocked) {
+     * next to nothing is cut off; over HTTP/2 also one that acknowledges other things and gives
+     * this response no room. */
+    if (acked - ex->acked >= least && !is_blocked) {
         ex->acked = acked;
         h2o_timeout_link(ex->loop->ctx.loop, &ex->loop->timeouts[SRV_TIMEOUT_SEND], &ex->timer);
         return;
@@ -181,6 +186,10 @@ void srv_body_out_fini(struct srv_exchange *ex)
 {
     h2o_timeout_unlink(&ex->timer);
     destroy_source(ex);
+    free(ex->owned);
+    ex->owned = NULL;
+    srv_conn_unkeep(ex->conn, ex->body_kept);
+    ex->body_kept = 0;
 }
 
 /* ---- Heads ---- */
@@ -251,23 +260,63 @@ void srv_respond(struct srv_exchange *ex, const struct srv_response *response,
     begin(ex, response, len);
 }
 
+bool srv_body_out_keep(struct srv_exchange *ex, size_t bytes)
+{
+    SRV_CHECK(ex->body_kept == 0);
+    if (!srv_conn_keep(ex->conn, bytes))
+        return false;
+    ex->body_kept = bytes;
+    return true;
+}
+
+void srv_body_out_refuse(struct srv_exchange *ex)
+{
+    const struct srv_field again = {{"Retry-After", 11}, {"1", 1}};
+    begin(ex, &(struct srv_response){.status = 503, .fields = &again, .n_fields = 1}, 0);
+}
+
+/* Copies bytes that the client may take long to want; false when the request was answered without
+ * them. */
+static bool copy_bytes(struct srv_exchange *ex, const void *bytes, size_t len)
+{
+    if (!srv_body_out_keep(ex, len)) {
+        srv_body_out_refuse(ex);
+        return false;
+    }
+    ex->bytes = (struct iovec){h2o_mem_alloc_pool(ex->pool, len), len};
+    memcpy(ex->bytes.iov_base, bytes, len);
+    if (!srv_fault_taken())
+        return true;
+    /* `bytes` were stored ones, and are not there. */
+    ex->bytes = (struct iovec){NULL, 0};
+    begin(ex, &(struct srv_response){.status = 500}, 0);
+    return false;
+}
+
 void srv_respond_bytes(struct srv_exchange *ex, const struct srv_response *response,
                        const void *bytes, size_t len)
 {
-    if (len > 0 && ex->req != NULL && !is_bodyless(ex, response->status)) {
-        ex->bytes = (struct iovec){h2o_mem_alloc_pool(ex->pool, len), len};
-        memcpy(ex->bytes.iov_base, bytes, len);
-        if (srv_fault_taken()) { /* `bytes` were stored ones, and are not there */
-            ex->bytes = (struct iovec){NULL, 0};
-            begin(ex, &(struct srv_response){.status = 500}, 0);
-            return;
-        }
-    } else {
-        ex->bytes = (struct iovec){(void *)(uintptr_t)bytes, len};
-    }
+    ex->bytes = (struct iovec){(void *)(uintptr_t)bytes, len};
+    if (len > 0 && ex->req != NULL && !is_bodyless(ex, response->status) &&
+        !copy_bytes(ex, bytes, len))
+        return;
     begin(ex, response, len);
     if (ex->req == NULL)
         srv_out1_own(ex);
+}
+
+void srv_respond_owned(struct srv_exchange *ex, const struct srv_response *response, void *bytes,
+                       size_t len)
+{
+    /* Through TLS as much again is kept encrypted. */
+    size_t kept = ex->conn->is_tls && ex->req == NULL ? 2 * len : len;
+    ex->owned = bytes;
+    if (!is_bodyless(ex, response->status) && !srv_body_out_keep(ex, kept)) {
+        srv_body_out_refuse(ex);
+        return;
+    }
+    ex->bytes = (struct iovec){bytes, len};
+    begin(ex, response, len);
 }
 
 void srv_source_wake(struct srv_exchange *ex)

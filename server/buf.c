@@ -61,21 +61,23 @@ static struct srv_buf *pop_locked(struct srv_buf_pool *pool, enum size_class cla
     return buf;
 }
 
-/* Makes room for `bytes` within the budget by giving up free buffers of the other class; they go to
- * *victims_out, for the caller to free without the lock. */
-static bool make_room_locked(struct srv_buf_pool *pool, enum size_class class,
-                             struct srv_buf **victims_out)
+/* Takes `bytes` out of the budget, giving up free buffers for them; these go to *victims_out, for
+ * the caller to free without the lock. */
+static bool hold_locked(struct srv_buf_pool *pool, size_t bytes, struct srv_buf **victims_out)
 {
-    size_t bytes = class_bytes[class];
-    enum size_class other = class == SMALL ? LARGE : SMALL;
+    if (bytes > pool->budget_bytes)
+        return false;
     while (pool->held_bytes + bytes > pool->budget_bytes) {
-        struct srv_buf *victim = pop_locked(pool, other);
+        struct srv_buf *victim = pop_locked(pool, LARGE);
+        if (victim == NULL)
+            victim = pop_locked(pool, SMALL);
         if (victim == NULL)
             return false;
         pool->held_bytes -= victim->capacity;
         victim->next_ = *victims_out;
         *victims_out = victim;
     }
+    pool->held_bytes += bytes;
     return true;
 }
 
@@ -126,9 +128,7 @@ struct srv_buf *srv_buf_acquire(struct srv_buf_pool *pool, size_t want_bytes)
     struct srv_buf *victims = NULL;
     pthread_mutex_lock(&pool->lock);
     struct srv_buf *buf = pop_locked(pool, class);
-    bool may_grow = buf == NULL && make_room_locked(pool, class, &victims);
-    if (may_grow)
-        pool->held_bytes += class_bytes[class];
+    bool may_grow = buf == NULL && hold_locked(pool, class_bytes[class], &victims);
     pthread_mutex_unlock(&pool->lock);
     destroy_list(victims);
 
@@ -172,6 +172,33 @@ struct srv_buf *srv_buf_acquire_for(struct srv_buf_pool *pool, _Atomic size_t *s
     else
         buf->share_ = share;
     return buf;
+}
+
+bool srv_buf_reserve(struct srv_buf_pool *pool, _Atomic size_t *share, size_t bytes)
+{
+    struct srv_buf *victims = NULL;
+    if (share != NULL && !take_share(pool, share, bytes))
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    bool ok = hold_locked(pool, bytes, &victims);
+    pthread_mutex_unlock(&pool->lock);
+    destroy_list(victims);
+    if (ok)
+        atomic_fetch_add_explicit(&pool->used_bytes, bytes, memory_order_relaxed);
+    else if (share != NULL)
+        atomic_fetch_sub_explicit(share, bytes, memory_order_relaxed);
+    return ok;
+}
+
+void srv_buf_unreserve(struct srv_buf_pool *pool, _Atomic size_t *share, size_t bytes)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->held_bytes -= bytes;
+    pthread_mutex_unlock(&pool->lock);
+    atomic_fetch_sub_explicit(&pool->used_bytes, bytes, memory_order_relaxed);
+    /* Release: who finds the share empty may give it to another. */
+    if (share != NULL)
+        atomic_fetch_sub_explicit(share, bytes, memory_order_release);
 }
 
 void srv_buf_release(struct srv_buf *buf)

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,9 +38,14 @@ struct srv_buf *srv_buf_acquire(struct srv_buf_pool *pool, size_t want_bytes);
  * back (NULL: nobody's); NULL also when his share is spent. */
 struct srv_buf *srv_buf_acquire_for(struct srv_buf_pool *pool, _Atomic size_t *share,
                                     size_t want_bytes);
+/* Counts `bytes` of memory that is not the pool's against the budget, and against `share` as above;
+ * false, with nothing counted, when there is no room. srv_buf_unreserve, with the same arguments,
+ * gives the room back. */
+bool srv_buf_reserve(struct srv_buf_pool *pool, _Atomic size_t *share, size_t bytes);
+void srv_buf_unreserve(struct srv_buf_pool *pool, _Atomic size_t *share, size_t bytes);
 /* Gives a buffer back; NULL is allowed. */
 void srv_buf_release(struct srv_buf *buf);
 /* Bytes that may be handed out. */
 size_t srv_buf_pool_budget_bytes(const struct srv_buf_pool *pool);
-/* Bytes handed out now. */
+/* Bytes handed out or reserved now. */
 size_t srv_buf_pool_used_bytes(const struct srv_buf_pool *pool);

@@ -26,6 +26,7 @@ struct srv_client {
     bool is_listed;                /* [w] in the table */
     _Atomic size_t buffered_bytes; /* [a] of receive buffers; may outlast its connections */
     _Atomic uint64_t due_us;       /* [a] when all requests so far have been paid for */
+    _Atomic uint32_t n_refused;    /* [a] connections that wait to be told they are too many */
     struct srv_client *next;       /* [w] in its chain */
     struct srv_client *older;      /* [w] of those away */
     struct srv_client *newer;      /* [w] */

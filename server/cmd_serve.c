@@ -75,6 +75,7 @@ void srv_server_front_config(const struct srv_server *server, const struct srv_o
     config->idle_timeout_ms = options->idle_timeout;
     config->body_timeout_ms = options->body_timeout;
     config->body_rate = options->body_rate;
+    config->send_rate = options->send_rate;
     config->send_timeout_ms = options->send_timeout;
     config->drain_timeout_ms = options->drain_timeout;
     config->access_log = server->access_log;

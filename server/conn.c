@@ -34,6 +34,42 @@ void srv_conn_count_share(struct srv_conn *conn)
         SRV_COUNT(conn->loop, bodies_over_share, 1);
 }
 
+/* Whether memory for the connection is counted; the admin's clients are to be answered when nobody
+ * else is. */
+static bool is_counted(const struct srv_conn *conn, size_t bytes)
+{
+    return bytes > SRV_CONN_KEPT_FREE && !conn->listener->config.is_admin;
+}
+
+bool srv_conn_keep(struct srv_conn *conn, size_t bytes)
+{
+    if (!is_counted(conn, bytes))
+        return true;
+    if (srv_conn_is_full(conn) ||
+        !srv_buf_reserve(conn->loop->env->bufs, srv_conn_share(conn), bytes)) {
+        SRV_COUNT(conn->loop, kept_refused, 1);
+        return false;
+    }
+    conn->kept_bytes += bytes;
+    SRV_COUNT(conn->loop, kept_bytes, bytes);
+    return true;
+}
+
+void srv_conn_unkeep(struct srv_conn *conn, size_t bytes)
+{
+    if (!is_counted(conn, bytes))
+        return;
+    SRV_CHECK(conn->kept_bytes >= bytes);
+    conn->kept_bytes -= bytes;
+    SRV_COUNT(conn->loop, kept_bytes, -bytes);
+    srv_buf_unreserve(conn->loop->env->bufs, srv_conn_share(conn), bytes);
+}
+
+bool srv_conn_is_full(const struct srv_conn *conn)
+{
+    return conn->kept_bytes >= SRV_CONN_KEPT_MAX;
+}
+
 void srv_conn_ref(struct srv_conn *conn)
 {
     conn->refs++;
@@ -102,6 +138,8 @@ static void on_close(void *arg)
     struct srv_loop *loop = conn->loop;
     conn->sock = NULL;
     srv_conn_clear_timer(conn);
+    srv_conn_unkeep(conn, conn->head_kept);
+    conn->head_kept = 0;
     if (conn->h2 != NULL)
         srv_gate_h2_free(conn);
     if (conn->held != NULL)
@@ -114,6 +152,8 @@ static void on_close(void *arg)
     if (!conn->listener->config.is_admin)
         atomic_fetch_sub_explicit(conn->is_refused ? &loop->env->n_refused : &loop->env->n_conns, 1,
                                   memory_order_relaxed);
+    if (conn->is_refused && conn->client != NULL)
+        atomic_fetch_sub_explicit(&conn->client->n_refused, 1, memory_order_relaxed);
     srv_clients_leave(loop->env->clients, conn->client);
     srv_conn_unref(conn);
 }

@@ -158,9 +158,13 @@ void srv_body_read(struct srv_exchange *ex,
 void srv_respond(struct srv_exchange *ex, const struct srv_response *res,
                  struct srv_source *source);
 
-/* As srv_respond with a copy of `len` bytes; for error documents and listings. content_length is
- * set from `len`. */
+/* As srv_respond with a copy of `len` bytes, for short documents and objects; content_length is set
+ * from `len`. Where no memory is left for what a slow client makes us keep, the answer is 503. */
 void srv_respond_bytes(struct srv_exchange *ex, const struct srv_response *res, const void *bytes,
+                       size_t len);
+
+/* The same for long documents: takes `bytes`, which are from malloc. */
+void srv_respond_owned(struct srv_exchange *ex, const struct srv_response *res, void *bytes,
                        size_t len);
 
 /* Tells the front that a source which answered SRV_SOURCE_WAIT may be asked again. */

@@ -15,6 +15,7 @@ struct srv_conn;
 struct srv_head1;
 struct st_h2o_hostconf_t;
 struct st_h2o_iovec_t;
+struct st_h2o_req_t;
 
 /* ---- glue.c ---- */
 
@@ -22,6 +23,10 @@ struct st_h2o_iovec_t;
 void srv_glue_register(struct st_h2o_hostconf_t *host);
 /* HTTP/1: starts the request that the valid `head` at `bytes` is, in the connection's pool. */
 void srv_glue_start_h1(struct srv_conn *conn, const struct srv_head1 *head, const char *bytes);
+/* Counts a request that its client has abandoned; too many cost the connection. */
+void srv_glue_count_abort(struct srv_conn *conn);
+/* Whether the content of an HTTP/2 response that has begun was not handed to the client in full. */
+bool srv_glue_owes_bytes(const struct st_h2o_req_t *req);
 /* Ends an exchange; who owns its memory may then release it. */
 void srv_glue_end(struct srv_exchange *ex);
 
@@ -54,6 +59,10 @@ void srv_body_in_discard(struct srv_exchange *ex);
 
 /* ---- body_out.c ---- */
 
+/* Answers 503 without a byte of a body, which might have to be kept. */
+void srv_body_out_refuse(struct srv_exchange *ex);
+/* Has `bytes` of the response's body counted; false when there is no room for them. */
+bool srv_body_out_keep(struct srv_exchange *ex, size_t bytes);
 void srv_body_out_fini(struct srv_exchange *ex);
 /* Sets or clears the stall timer. */
 void srv_body_out_arm(struct srv_exchange *ex);

@@ -70,6 +70,7 @@ struct srv_front_config {
     /* No byte of a response acknowledged by the client's kernel. A client that reads 1 KiB/s out of
      * a large kernel buffer makes it answer only every few minutes, so this must not be short. */
     uint64_t send_timeout_ms;
+    uint64_t send_rate;                /* or fewer than so many a second */
     uint64_t drain_timeout_ms;         /* requests that are still running after the first signal */
     struct srv_access_log *access_log; /* lent; NULL: none */
     bool h2_probe_fails;               /* for tests: the HTTP/2 gate cannot be put in place */

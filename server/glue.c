@@ -14,21 +14,23 @@ enum { ID_DIGITS = 16, WORKING_MAX = 128 };
 
 /* ---- The end of an exchange ---- */
 
+bool srv_glue_owes_bytes(const h2o_req_t *req)
+{
+    return req->res.content_length != SIZE_MAX &&
+           !h2o_memis(req->input.method.base, req->input.method.len, H2O_STRLIT("HEAD")) &&
+           req->bytes_sent < req->res.content_length;
+}
+
 /* Whether the exchange ends with work outstanding, that is without the client having been sent all
  * of its response. */
 static bool is_aborted(const struct srv_exchange *ex)
 {
-    if (!ex->is_final)
-        return true;
-    if (ex->req == NULL || ex->req->res.content_length == SIZE_MAX ||
-        ex->request.method == SRV_HEAD)
-        return false;
-    return ex->req->bytes_sent < ex->req->res.content_length;
+    return !ex->is_final || (ex->req != NULL && srv_glue_owes_bytes(ex->req));
 }
 
 /* A client that opens requests and drops them makes work for nothing; it costs a connection each
  * time the budget is spent. */
-static void count_abort(struct srv_conn *conn)
+void srv_glue_count_abort(struct srv_conn *conn)
 {
     SRV_COUNT(conn->loop, requests_aborted, 1);
     if (conn->is_condemned ||
@@ -45,7 +47,9 @@ void srv_glue_end(struct srv_exchange *ex)
     bool aborted = is_aborted(ex);
     srv_observe_end(ex, aborted);
     if (aborted)
-        count_abort(ex->conn);
+        srv_glue_count_abort(ex->conn);
+    srv_conn_unkeep(ex->conn, ex->head_kept);
+    ex->head_kept = 0;
     if (ex->gone != NULL)
         ex->gone(ex->ctx);
 }
@@ -169,6 +173,16 @@ static bool is_padded(struct srv_str value)
     return value.len > 0 && (is_blank(value.base[0]) || is_blank(value.base[value.len - 1]));
 }
 
+/* What a head takes in memory: its strings, and each field twice, as libh2o's and as ours. */
+static size_t head_bytes(const struct srv_request *request)
+{
+    size_t bytes = request->path.len + request->query.len + request->authority.len;
+    for (size_t i = 0; i < request->n_fields; i++)
+        bytes += request->fields[i].name.len + request->fields[i].value.len +
+                 2 * sizeof request->fields[i];
+    return bytes;
+}
+
 /* The status that an HTTP/2 head is answered with before any handler sees it; 0 if it is fine. What
  * libh2o checks itself (order and case of names, connection fields, control characters in values)
  * is not repeated. */
@@ -240,6 +254,19 @@ static bool is_over_rate(const struct srv_exchange *ex)
                            burst > 0 ? burst : per_s);
 }
 
+/* Whether there is room for the exchange's head and for an answer. */
+static bool keep_head(struct srv_exchange *ex, size_t bytes)
+{
+    if (srv_conn_is_full(ex->conn)) {
+        SRV_COUNT(ex->loop, kept_refused, 1);
+        return false;
+    }
+    if (!srv_conn_keep(ex->conn, bytes))
+        return false;
+    ex->head_kept = bytes;
+    return true;
+}
+
 /* Hands the exchange to its handler. */
 static void start(struct srv_exchange *ex)
 {
@@ -262,7 +289,17 @@ void srv_glue_start_h1(struct srv_conn *conn, const struct srv_head1 *head, cons
     take_head1(ex, head, bytes);
     srv_body_in_init(ex, head);
     ex->must_close = !head->keep_alive;
-    start(ex);
+    if (keep_head(ex, head->head_len))
+        start(ex);
+    else
+        srv_body_out_refuse(ex);
+}
+
+static void reject_h2(struct srv_exchange *ex, int status)
+{
+    struct srv_conn *conn = ex->conn;
+    answer(ex, status, "malformed request");
+    srv_gate_h2_malformed(conn);
 }
 
 static int on_req(h2o_handler_t *self, h2o_req_t *req)
@@ -273,6 +310,10 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
     init_exchange(ex, conn, &req->pool);
     ex->req = req;
     take_h2(ex);
+    if (!keep_head(ex, head_bytes(&ex->request))) {
+        srv_body_out_refuse(ex);
+        return 0;
+    }
     int refusal = conn->refusal != 0   ? conn->refusal
                   : conn->is_condemned ? 503
                   : ex->in.is_failed   ? 400
@@ -280,7 +321,7 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
     if (refusal == 403 || refusal == 503)
         answer(ex, refusal, srv_conn_refusal_text(refusal));
     else if (refusal != 0)
-        answer(ex, refusal, "malformed request");
+        reject_h2(ex, refusal);
     else
         start(ex);
     return 0;

@@ -5,6 +5,7 @@
 #include <h2o/http2_internal.h>
 
 #include "server/conn.h"
+#include "server/exchange_run.h"
 #include "server/h2_body.h"
 #include "server/h2_gate.h"
 #include "server/gates.h"
@@ -69,6 +70,13 @@ static bool charge(struct srv_conn *conn, enum srv_h2_flood which)
     return false;
 }
 
+void srv_gate_h2_malformed(struct srv_conn *conn)
+{
+    SRV_COUNT(conn->loop, heads_rejected, 1);
+    if (conn->h2 != NULL && !conn->is_condemned)
+        charge(conn, SRV_H2_FLOOD_malformed);
+}
+
 static void earn_updates(struct srv_conn *conn, size_t n)
 {
     srv_allowance_earn(&conn->h2->floods[SRV_H2_FLOOD_window_update],
@@ -107,6 +115,8 @@ static bool flush(struct srv_conn *conn)
 {
     if (conn->sock->input->size > 0) {
         conn->h2o_read(conn->sock, NULL);
+        for (unsigned n = srv_h2_take_malformed(); n > 0 && srv_h2_is_open(conn); n--)
+            srv_gate_h2_malformed(conn);
         srv_gate_h2_check(conn);
     }
     return srv_h2_is_open(conn);
@@ -337,6 +347,22 @@ static int frame_error(const struct srv_h2 *h2, const h2o_http2_frame_t *frame)
     return 0;
 }
 
+/* A window update that cannot be (RFC 9113, 6.9) has libh2o reset the stream. It counts as a
+ * request abandoned, also where nothing was left to abandon; the end of an exchange whose response
+ * lacks content counts it by itself. */
+static void charge_update(struct srv_conn *conn, const h2o_http2_frame_t *frame)
+{
+    uint32_t n = ((uint32_t)frame->payload[0] << 24 | (uint32_t)frame->payload[1] << 16 |
+                  (uint32_t)frame->payload[2] << 8 | frame->payload[3]) &
+                 0x7fffffff;
+    h2o_http2_stream_t *stream = h2o_http2_conn_get_stream(conn->sock->data, frame->stream_id);
+    bool is_over = stream == NULL;
+    bool is_fatal = n == 0 || (!is_over && stream->output_window._avail + (int64_t)n > INT32_MAX);
+    if (is_fatal && (is_over || (stream->state >= H2O_HTTP2_STREAM_STATE_SEND_HEADERS &&
+                                 !srv_glue_owes_bytes(&stream->req))))
+        srv_glue_count_abort(conn);
+}
+
 /* A whole frame other than DATA at the start of the rest; false when no more can be taken now. */
 static bool take_frame(struct srv_conn *conn, const h2o_http2_frame_t *frame)
 {
@@ -349,7 +375,12 @@ static bool take_frame(struct srv_conn *conn, const h2o_http2_frame_t *frame)
     bool may_trail = is_headers && srv_h2_body_find(conn->h2, frame->stream_id) != NULL;
     /* What a reset costs is to be known before the next one. */
     bool is_reset = frame->type == H2O_HTTP2_FRAME_TYPE_RST_STREAM;
-    if ((may_trail || is_reset) && (!flush(conn) || conn->h2->is_failed))
+    bool is_update = frame->type == H2O_HTTP2_FRAME_TYPE_WINDOW_UPDATE && frame->stream_id != 0;
+    if ((may_trail || is_reset || is_update) && (!flush(conn) || conn->h2->is_failed))
+        return false;
+    if (is_update)
+        charge_update(conn, frame);
+    if (conn->is_condemned)
         return false;
     srv_conn_consume(conn, FRAME_HEAD + frame->length);
     if (is_headers) {

@@ -51,5 +51,8 @@ bool srv_h2_emit(struct srv_conn *conn, struct st_h2o_http2_conn_t *h2o);
 
 /* ---- h2_length.c ---- */
 
+/* How many heads libh2o has answered by itself on this thread since it was asked last, because they
+ * were malformed. */
+unsigned srv_h2_take_malformed(void);
 /* How many lengths were announced by the head that libh2o has read last on this thread. */
 unsigned srv_h2_n_lengths(void);

@@ -13,6 +13,12 @@
  * before any of them can be refused. What is over the limit of a head by less is answered 431. */
 enum { FIELDS_MAX = 512 };
 
+/* Without these libh2o resets the stream. */
+enum {
+    REQUIRED = H2O_HPACK_PARSE_HEADERS_METHOD_EXISTS | H2O_HPACK_PARSE_HEADERS_SCHEME_EXISTS |
+               H2O_HPACK_PARSE_HEADERS_PATH_EXISTS
+};
+
 /* How many lengths a request's head announces. libh2o keeps the last and does not tell that there
  * were others, so two of its functions have ours of the same names in front: the one that reads a
  * head, and the one that it has each length read by. */
@@ -27,6 +33,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* In the head that this thread has read last. */
 static _Thread_local unsigned n_lengths;
+/* Heads that libh2o answers by itself, since srv_h2_take_malformed. */
+static _Thread_local unsigned n_malformed;
 
 static void look_up(void)
 {
@@ -50,7 +58,20 @@ int h2o_hpack_parse_headers(h2o_req_t *req, h2o_hpack_header_table_t *table, con
     n_lengths = 0;
     if (srv_hpack_count(src, len) > FIELDS_MAX)
         return H2O_HTTP2_ERROR_ENHANCE_YOUR_CALM;
-    return own_parse_headers(req, table, src, len, pseudo_fields, content_length, digests, why);
+    const char *why_before = *why;
+    int error =
+        own_parse_headers(req, table, src, len, pseudo_fields, content_length, digests, why);
+    /* Other errors end the connection. */
+    bool lacks = pseudo_fields != NULL && (*pseudo_fields & REQUIRED) != REQUIRED;
+    n_malformed += error == 0 && (lacks || *why != why_before);
+    return error;
+}
+
+unsigned srv_h2_take_malformed(void)
+{
+    unsigned n = n_malformed;
+    n_malformed = 0;
+    return n;
 }
 
 unsigned srv_h2_n_lengths(void)

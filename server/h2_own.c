@@ -93,13 +93,13 @@ void srv_gate_h2_bind(struct srv_exchange *ex)
     ex->request.content_length = length;
 }
 
-bool srv_gate_h2_is_blocked(struct srv_exchange *ex)
+bool srv_gate_h2_is_blocked(struct srv_exchange *ex, uint64_t least)
 {
     if (ex->conn->h2 == NULL)
         return false;
     const h2o_http2_stream_t *stream = H2O_STRUCT_FROM_MEMBER(h2o_http2_stream_t, req, ex->req);
     const h2o_http2_conn_t *h2o = ex->conn->sock->data;
-    bool stands_still = ex->req->bytes_sent == ex->sent_seen;
+    bool stands_still = ex->req->bytes_sent - ex->sent_seen < least;
     ex->sent_seen = ex->req->bytes_sent;
     return stands_still && (stream->output_window._avail <= 0 || h2o->_write.window._avail <= 0);
 }

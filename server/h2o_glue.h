@@ -47,6 +47,7 @@ enum srv_timeout {
     SRV_TIMEOUT_BODY,
     SRV_TIMEOUT_SEND,
     SRV_TIMEOUT_LINGER,
+    SRV_TIMEOUT_REFUSED,
     SRV_TIMEOUT_ACCEPT_PAUSE,
     SRV_N_TIMEOUTS,
 };
@@ -136,6 +137,8 @@ struct srv_conn {
     const char *rest;
     size_t rest_len;
     h2o_buffer_t *held;
+    size_t kept_bytes;         /* counted by srv_conn_keep */
+    size_t head_kept;          /* HTTP/1: of them, for an unfinished head */
     struct srv_head1 *partial; /* HTTP/1: state of an unfinished head */
     struct srv_exchange *ex;   /* HTTP/1: the request being answered */
     h2o_mem_pool_t pool;       /* HTTP/1: its memory; empty while there is none */

@@ -7,11 +7,16 @@
 #include "server/check.h"
 #include "server/conn.h"
 #include "server/gates.h"
+#include "server/linger.h"
 #include "server/tls.h"
 
 enum {
     ACCEPTS_PER_WAKE = 16,
-    REFUSALS_MAX = 64, /* connections over the limit that are still told so; more are just closed */
+    /* Connections over the limit that are listened to before they are told so, and of these the
+     * ones of one address. What comes beyond is told at once in clear text, and closed through TLS.
+     */
+    REFUSALS_MAX = 256,
+    REFUSALS_PER_ADDRESS = 128,
 };
 
 static const char H2_PREFACE[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -34,6 +39,8 @@ static void on_sniff_timeout(h2o_timeout_entry_t *entry)
     struct srv_conn *conn = H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry);
     if (conn->is_tls)
         SRV_COUNT(conn->loop, tls_failed, 1);
+    else
+        SRV_COUNT(conn->loop, connections_silent, 1);
     h2o_socket_close(conn->sock);
 }
 
@@ -162,6 +169,18 @@ static int enter_client(struct srv_conn *conn)
     return is_over ? 503 : 0;
 }
 
+/* Takes a place among those that are refused in their own words; it is given back when the
+ * connection closes. False when there is none. */
+static bool take_place(struct srv_conn *conn)
+{
+    size_t all = atomic_fetch_add_explicit(&conn->loop->env->n_refused, 1, memory_order_relaxed);
+    size_t own = 0;
+    conn->is_refused = true;
+    if (conn->client != NULL)
+        own = atomic_fetch_add_explicit(&conn->client->n_refused, 1, memory_order_relaxed);
+    return all < REFUSALS_MAX && own < REFUSALS_PER_ADDRESS;
+}
+
 /* Whether the connection may stay, if only to be told why it may not. */
 static bool admit(struct srv_conn *conn)
 {
@@ -181,18 +200,45 @@ static bool admit(struct srv_conn *conn)
     }
     if (conn->refusal == 503)
         SRV_COUNT(loop, connections_refused, 1);
-    conn->is_refused = true;
-    return atomic_fetch_add_explicit(&env->n_refused, 1, memory_order_relaxed) < REFUSALS_MAX;
+    return take_place(conn);
+}
+
+/* Refuses a connection that there is no place for. Clear text costs nothing but a moment of
+ * lingering; a handshake is work, and not begun. */
+static void turn_away(struct srv_conn *conn)
+{
+    int fd = h2o_socket_get_fd(conn->sock);
+    if (!conn->is_tls) {
+        char text[SRV_GATE_REJECTION_MAX];
+        size_t n =
+            srv_gate_h1_rejection(conn->refusal, srv_conn_refusal_text(conn->refusal), false, text);
+        if (send(fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n)
+            srv_linger_start(conn->loop, dup(fd));
+    }
+    h2o_socket_close(conn->sock);
+}
+
+/* One that is refused and says nothing is told in HTTP/1. */
+static void on_refused_silence(h2o_timeout_entry_t *entry)
+{
+    struct srv_conn *conn = H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry);
+    SRV_COUNT(conn->loop, connections_silent, 1);
+    start_protocol(conn, false);
 }
 
 static void accept_one(struct srv_listen_slot *slot, h2o_socket_t *sock)
 {
     struct srv_conn *conn = srv_conn_create(slot->loop, slot->listener, slot->tls != NULL, sock);
     if (!admit(conn)) {
-        h2o_socket_close(sock);
+        turn_away(conn);
         return;
     }
-    srv_conn_set_timer(conn, SRV_TIMEOUT_HANDSHAKE, on_sniff_timeout);
+    if (!conn->is_refused)
+        srv_conn_set_timer(conn, SRV_TIMEOUT_HANDSHAKE, on_sniff_timeout);
+    else if (conn->is_tls)
+        srv_conn_set_timer(conn, SRV_TIMEOUT_LINGER, on_sniff_timeout);
+    else
+        srv_conn_set_timer(conn, SRV_TIMEOUT_REFUSED, on_refused_silence);
     /* The gates receive by themselves, into memory of their choice. */
     h2o_socket_dont_read(sock, 1);
     h2o_socket_read_start(sock, conn->is_tls ? on_tls_sniff : on_sniff);

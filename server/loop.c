@@ -126,6 +126,7 @@ static void get_delays(const struct srv_front_config *config, uint64_t delays[SR
         [SRV_TIMEOUT_BODY] = config->body_timeout_ms,
         [SRV_TIMEOUT_SEND] = config->send_timeout_ms,
         [SRV_TIMEOUT_LINGER] = 2000,
+        [SRV_TIMEOUT_REFUSED] = 1000,
         [SRV_TIMEOUT_ACCEPT_PAUSE] = 100,
     };
     memcpy(delays, values, sizeof values);

@@ -133,6 +133,7 @@ static void set_defaults(struct srv_options *options)
         .idle_timeout = 60000,
         .body_timeout = 30000,
         .body_rate = 100,
+        .send_rate = 100,
         .send_timeout = 60000,
         .drain_timeout = 30000,
         .etag = SRV_S3_ETAG_MD5,

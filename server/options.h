@@ -64,6 +64,7 @@ struct srv_options {
     uint64_t idle_timeout;
     uint64_t body_timeout;
     uint64_t body_rate; /* bytes a second */
+    uint64_t send_rate; /* bytes a second */
     uint64_t send_timeout;
     uint64_t drain_timeout;
     uint64_t etag; /* enum srv_s3_etag */

@@ -14,6 +14,8 @@
  * together: what the kernel takes, which is nearly always all of it, is never copied, and no event
  * is needed to learn of it. TLS is libh2o's, which has encrypted everything when it returns. */
 
+enum { JOINED_MAX = 16 << 10 /* a TLS record */ };
+
 static void go_on(struct srv_exchange *ex);
 
 /* ---- Heads ---- */
@@ -40,7 +42,8 @@ void srv_out1_head(struct srv_exchange *ex, const struct srv_response *response,
         .n_fields = response->n_fields,
     };
     /* Through TLS each run of bytes is a record of its own, which costs more than a copy. */
-    size_t n_joined = ex->conn->is_tls ? ex->bytes.iov_len : 0;
+    bool is_joined = ex->conn->is_tls && ex->bytes.iov_len <= JOINED_MAX;
+    size_t n_joined = is_joined ? ex->bytes.iov_len : 0;
     char *to = h2o_mem_alloc_pool(ex->pool, srv_head1_write_bound(&answer) + n_joined);
     size_t len = srv_head1_write(&answer, to);
     if (n_joined > 0) {
@@ -133,6 +136,10 @@ void srv_out1_own(struct srv_exchange *ex)
     h2o_iovec_t *piece = &ex->out[1];
     if (piece->len == 0)
         return;
+    if (!srv_body_out_keep(ex, piece->len)) {
+        srv_out1_break(ex);
+        return;
+    }
     char *copy = h2o_mem_alloc_pool(ex->pool, piece->len);
     memcpy(copy, piece->base, piece->len);
     piece->base = copy;

@@ -12,6 +12,7 @@
 #include "server/check.h"
 #include "server/fault.h"
 #include "server/job.h"
+#include "server/tls.h"
 
 /* ---- States ---- */
 
@@ -93,6 +94,7 @@ static void look_at_front(const struct srv_front *front, struct srv_snapshot *sn
     snapshot->loop_lag_ms = srv_front_lag_ms(front);
     snapshot->connections_limit = srv_front_max_connections(front);
     snapshot->buffer_bytes = srv_buf_pool_used_bytes(srv_front_buf_pool(front));
+    snapshot->tls_renegotiations = srv_tls_renegotiations();
     snapshot->stored_faults = srv_fault_count();
     snapshot->buffer_budget_bytes = srv_buf_pool_budget_bytes(srv_front_buf_pool(front));
 }

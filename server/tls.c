@@ -5,6 +5,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,6 +139,22 @@ static bool use_files(SSL_CTX *tls, const struct srv_front_config *config, char 
     return ok;
 }
 
+static _Atomic uint64_t n_renegotiations;
+
+/* OpenSSL refuses another handshake by itself, with an alert that says so. */
+static void on_info(const SSL *ssl, int where, int value)
+{
+    (void)ssl;
+    if ((where & SSL_CB_WRITE_ALERT) == SSL_CB_WRITE_ALERT &&
+        (value & 0xff) == SSL_AD_NO_RENEGOTIATION)
+        atomic_fetch_add_explicit(&n_renegotiations, 1, memory_order_relaxed);
+}
+
+uint64_t srv_tls_renegotiations(void)
+{
+    return atomic_load_explicit(&n_renegotiations, memory_order_relaxed);
+}
+
 static bool configure(SSL_CTX *tls, const char *name)
 {
     unsigned char id[SSL_MAX_SID_CTX_LENGTH];
@@ -152,6 +169,7 @@ static bool configure(SSL_CTX *tls, const char *name)
     /* Tickets let any loop resume without a table that all of them would have to lock. */
     SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(tls, 1);
+    SSL_CTX_set_info_callback(tls, on_info);
     SSL_CTX_set_alpn_select_cb(tls, select_protocol, NULL);
     return SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION) == 1 &&
            SSL_CTX_set_session_id_context(tls, id, sizeof id) == 1;

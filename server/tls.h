@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct srv_front_config;
 struct ssl_ctx_st;
@@ -19,6 +20,9 @@ struct ssl_ctx_st *srv_tls_create(const struct srv_front_config *config, const c
 
 /* The same context once more; each needs its destroy. */
 struct ssl_ctx_st *srv_tls_ref(struct ssl_ctx_st *tls);
+
+/* How often clients of this process have asked for another handshake on a connection. */
+uint64_t srv_tls_renegotiations(void);
 
 /* NULL is allowed. */
 void srv_tls_destroy(struct ssl_ctx_st *tls);

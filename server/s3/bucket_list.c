@@ -138,14 +138,16 @@ void srv_s3_bucket_list(const struct srv_s3_call *call)
     }
     srv_xml_init(&listing.xml);
     write_listing(call, &listing, &ok);
-    struct srv_str document = srv_xml_view(&listing.xml);
-    if (!ok || document.base == NULL) {
+    size_t len;
+    char *document = srv_xml_take(&listing.xml, &len);
+    if (!ok || document == NULL) {
+        free(document);
         srv_s3_fail(call, SRV_S3_SLOW_DOWN, NULL);
     } else {
         srv_s3_head_init(&head, call);
         srv_s3_head_add(&head, "Content-Type", srv_s3_str("application/xml"));
-        struct srv_response res = {200, head.fields, head.n, document.len};
-        srv_respond_bytes(call->ex, &res, document.base, document.len);
+        struct srv_response res = {200, head.fields, head.n, len};
+        srv_respond_owned(call->ex, &res, document, len);
     }
     srv_xml_fini(&listing.xml);
 }

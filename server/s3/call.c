@@ -80,14 +80,15 @@ void srv_s3_answer_empty(const struct srv_s3_call *call, int status, const struc
 void srv_s3_answer_xml(const struct srv_s3_call *call, struct srv_s3_head *head,
                        struct srv_xml *xml)
 {
-    struct srv_str document = srv_xml_view(xml);
+    size_t len;
+    char *document = srv_xml_take(xml, &len);
 
-    if (document.base == NULL) {
+    if (document == NULL) {
         srv_s3_fail(call, SRV_S3_SLOW_DOWN, NULL);
     } else {
         srv_s3_head_add(head, "Content-Type", srv_s3_str("application/xml"));
-        struct srv_response res = {200, head->fields, head->n, document.len};
-        srv_respond_bytes(call->ex, &res, document.base, document.len);
+        struct srv_response res = {200, head->fields, head->n, len};
+        srv_respond_owned(call->ex, &res, document, len);
     }
     srv_xml_fini(xml);
 }

@@ -230,7 +230,7 @@ ATTACKS = [
     ("too many connections", [], hold(plain, 500), "connections_over_address"),
     ("silent handshakes", [], hold(secure, 300, b"\x16\x03\x01\x02\x00"), "connections_accepted"),
     ("clear text for TLS", [], hold(secure, 100, b"GET / HTTP/1.1\r\n\r\n"), "tls_plain"),
-    ("renegotiation and old TLS", [], renegotiate, "tls_failed"),
+    ("renegotiation and old TLS", [], renegotiate, "tls_renegotiations"),
     ("too many requests", ["rate"], hammer, "requests_over_rate"),
 ]
 

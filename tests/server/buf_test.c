@@ -51,6 +51,28 @@ TEST(a_spent_budget_refuses_and_a_release_helps)
     srv_buf_pool_destroy(pool);
 }
 
+TEST(what_is_reserved_counts_against_budget_and_share_and_takes_the_room_of_free_buffers)
+{
+    struct srv_buf_pool *pool = srv_buf_pool_create(2 * LARGE);
+    _Atomic size_t share = 0;
+
+    srv_buf_pool_limit_share(pool, LARGE + SMALL);
+    srv_buf_release(srv_buf_acquire(pool, LARGE)); /* free now, and held */
+    CHECK(srv_buf_reserve(pool, &share, LARGE + 1));
+    CHECK_EQ_U64(srv_buf_pool_used_bytes(pool), LARGE + 1);
+    CHECK(!srv_buf_reserve(pool, &share, SMALL));
+    CHECK_EQ_U64(share, LARGE + 1);
+    CHECK(srv_buf_acquire(pool, LARGE) == NULL);
+    CHECK(!srv_buf_reserve(pool, NULL, LARGE));
+    CHECK(!srv_buf_reserve(pool, NULL, SIZE_MAX));
+    CHECK(srv_buf_reserve(pool, NULL, LARGE - 1));
+    srv_buf_unreserve(pool, NULL, LARGE - 1);
+    srv_buf_unreserve(pool, &share, LARGE + 1);
+    CHECK_EQ_U64(share, 0);
+    CHECK_EQ_U64(srv_buf_pool_used_bytes(pool), 0);
+    srv_buf_pool_destroy(pool);
+}
+
 TEST(free_buffers_of_one_size_make_room_for_the_other)
 {
     struct srv_buf_pool *pool = srv_buf_pool_create(LARGE);

@@ -155,6 +155,13 @@ void srv_respond_bytes(struct srv_exchange *ex, const struct srv_response *res, 
     fake_over(ex);
 }
 
+void srv_respond_owned(struct srv_exchange *ex, const struct srv_response *res, void *bytes,
+                       size_t len)
+{
+    srv_respond_bytes(ex, res, bytes, len);
+    free(bytes);
+}
+
 void srv_source_wake(struct srv_exchange *ex)
 {
     CHECK(ex->is_waiting && !ex->is_gone);

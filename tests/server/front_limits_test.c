@@ -82,6 +82,45 @@ TEST(an_address_has_three_quarters_of_all_connections_unless_told_otherwise)
     fixture_close(&fixture);
 }
 
+TEST(who_is_one_too_many_is_told_even_if_it_says_nothing)
+{
+    fixture_init(&fixture);
+    fixture.config.max_connections = 2;
+    fixture.config.max_connections_per_address = 1;
+    fixture.config.handshake_timeout_ms = 600000;
+    fixture_open(&fixture);
+    int one = connect_from("127.0.0.1"), silent = connect_from("127.0.0.1");
+    check_served(one);
+    CHECK(client_hear(silent, heard, sizeof heard, NULL));
+    CHECK_MSG(strncmp(heard, "HTTP/1.1 503 ", 13) == 0, "%s", heard);
+    CHECK_EQ_U64(stats().connections_silent, 1);
+    close(silent);
+    close(one);
+    fixture_close(&fixture);
+}
+
+TEST(silent_ones_of_one_address_do_not_keep_others_from_being_told)
+{
+    enum { SILENT = 400 };
+    int fds[SILENT];
+    fixture_init(&fixture);
+    fixture.config.max_connections = 2;
+    fixture.config.max_connections_per_address = 1;
+    fixture_open(&fixture);
+    int one = connect_from("127.0.0.1"), two = connect_from("127.0.0.2");
+    check_served(one);
+    check_served(two);
+    for (int i = 0; i < SILENT; i++)
+        fds[i] = connect_from("127.0.0.1");
+    check_refused(connect_from("127.0.0.2"), 503, "too many connections");
+    check_refused(connect_from("127.0.0.3"), 503, "too many connections");
+    for (int i = 0; i < SILENT; i++)
+        close(fds[i]);
+    close(one);
+    close(two);
+    fixture_close(&fixture);
+}
+
 /* Stalled uploads of one client, over either protocol, leave the others room. */
 static void check_share(bool is_h2)
 {

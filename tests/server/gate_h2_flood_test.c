@@ -13,6 +13,37 @@ static void put_made_you_reset(uint32_t stream)
     h2_frame(&out, H2_WINDOW_UPDATE, 0, stream, "\0\0\0\0", 4);
 }
 
+/* A response without content is complete before the update comes. */
+static void put_made_you_reset_head(uint32_t stream)
+{
+    h2_request(&out, stream, "HEAD", "/text", NULL, true);
+    h2_frame(&out, H2_WINDOW_UPDATE, 0, stream, "\0\0\0\0", 4);
+}
+
+/* A carriage return in a value: libh2o answers 400. */
+static void put_malformed(uint32_t stream)
+{
+    uint8_t block[128];
+    size_t n = h2_block(block, "GET", "/text", NULL, NULL);
+    memcpy(block + n,
+           "\0\x01x\x03"
+           "a\rb",
+           7);
+    h2_frame(&out, H2_HEADERS, H2_END_HEADERS | H2_END_STREAM, stream, block, n + 7);
+}
+
+/* No path: libh2o resets the stream. */
+static void put_pathless(uint32_t stream)
+{
+    h2_frame(&out, H2_HEADERS, H2_END_HEADERS | H2_END_STREAM, stream, "\x82\x86", 2);
+}
+
+/* A method that is no token: the gate answers 400. */
+static void put_bad_method(uint32_t stream)
+{
+    h2_request(&out, stream, "GE T", "/text", NULL, true);
+}
+
 static void put_ping(uint32_t stream)
 {
     (void)stream;
@@ -80,6 +111,10 @@ static const struct {
 } floods[] = {
     FLOOD(put_rapid_reset, abort_floods),
     FLOOD(put_made_you_reset, abort_floods),
+    FLOOD(put_made_you_reset_head, abort_floods),
+    FLOOD(put_malformed, h2_flood_malformed),
+    FLOOD(put_pathless, h2_flood_malformed),
+    FLOOD(put_bad_method, h2_flood_malformed),
     FLOOD(put_ping, h2_flood_ping),
     FLOOD(put_settings, h2_flood_settings),
     FLOOD(put_priority, h2_flood_priority),

@@ -310,6 +310,30 @@ TEST(a_body_that_trickles_is_answered_408)
     fixture_close(&fixture);
 }
 
+TEST(a_client_that_takes_a_byte_now_and_then_is_cut_off)
+{
+    static const uint8_t no_window[] = {0, 4, 0, 0, 0, 0};
+    struct srv_front_stats stats;
+    fixture_init(&fixture);
+    fixture.config.send_timeout_ms = 400;
+    fixture.config.send_rate = 1000;
+    fixture_open(&fixture);
+    int fd = fixture_connect(&fixture);
+    out.len = 0;
+    h2_put(&out, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
+    h2_frame(&out, H2_SETTINGS, 0, 0, no_window, sizeof no_window);
+    h2_request(&out, 1, "GET", "/bytes/100000", NULL, true);
+    do {
+        h2_frame(&out, H2_WINDOW_UPDATE, 0, 1, "\0\0\0\x01", 4);
+        usleep(20000);
+        srv_front_stats(fixture.front, &stats);
+    } while (h2_flush(fd, &out) && stats.sends_stalled == 0 && stats.h2_flood_window_update == 0);
+    CHECK_SOON((srv_front_stats(fixture.front, &stats), stats.sends_stalled == 1));
+    CHECK_EQ_U64(stats.h2_flood_window_update, 0);
+    close(fd);
+    fixture_close(&fixture);
+}
+
 TEST(clients_may_leave_at_any_byte)
 {
     open_fixture();

@@ -1,0 +1,176 @@
+/* What clients make the server keep: answers they do not take, and heads that are long. */
+#include "tests/server/h2_fixture.h"
+
+enum { DOCUMENT = 256 << 10, KEPT_MAX = 4 << 20, HEAD = 60000 };
+
+static char heard[1 << 16];
+static char long_head[HEAD + 64];
+
+static struct srv_front_stats stats(void)
+{
+    struct srv_front_stats now;
+    srv_front_stats(fixture.front, &now);
+    return now;
+}
+
+static size_t used_bytes(void)
+{
+    return srv_buf_pool_used_bytes(srv_front_buf_pool(fixture.front));
+}
+
+/* /copy and /own answer with a document, anything else with a word. */
+static void respond(void *data, struct srv_exchange *ex)
+{
+    struct srv_str path = srv_exchange_request(ex)->path;
+    struct srv_response response = {.status = 200, .content_length = DOCUMENT};
+    char *bytes = malloc(DOCUMENT);
+    (void)data;
+    CHECK(bytes != NULL);
+    memset(bytes, 'd', DOCUMENT);
+    if (path.len == 4) {
+        srv_respond_owned(ex, &response, bytes, DOCUMENT);
+        return;
+    }
+    bool is_copy = path.base[1] == 'c';
+    srv_respond_bytes(ex, &response, is_copy ? bytes : "hello\n", is_copy ? DOCUMENT : 6);
+    free(bytes);
+}
+
+static void open_responder(size_t budget)
+{
+    fixture_init(&fixture);
+    fixture.config.n_threads = 1;
+    fixture.config.buffer_budget_bytes = budget;
+    fixture.config.buffer_share_bytes = budget;
+    fixture.handler.start = respond;
+    fixture_open(&fixture);
+}
+
+/* A connection whose client takes nothing of what it asks for. */
+static int connect_greedy(const char *path, unsigned n_requests)
+{
+    static const uint8_t no_window[] = {0, 4, 0, 0, 0, 0};
+    int fd = fixture_connect(&fixture);
+    out.len = 0;
+    h2_put(&out, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
+    h2_frame(&out, H2_SETTINGS, 0, 0, no_window, sizeof no_window);
+    for (unsigned i = 0; i < n_requests; i++)
+        h2_request(&out, 2 * i + 1, "GET", path, NULL, true);
+    CHECK(h2_flush(fd, &out));
+    return fd;
+}
+
+static void check_answers_are_bounded(const char *path)
+{
+    enum { REQUESTS = 90 };
+    open_responder(64 << 20);
+    int greedy = connect_greedy(path, REQUESTS);
+    CHECK_SOON(stats().kept_refused == REQUESTS - KEPT_MAX / DOCUMENT);
+    CHECK_EQ_U64(stats().kept_bytes, KEPT_MAX);
+    CHECK_EQ_U64(used_bytes(), KEPT_MAX);
+    CHECK_EQ_U64(stats().requests, KEPT_MAX / DOCUMENT); /* the others made no work */
+    int fd = connect_h2();
+    check_alive(fd, 1);
+    close(fd);
+    close(greedy);
+    CHECK_SOON(used_bytes() == 0);
+    CHECK_EQ_U64(stats().kept_bytes, 0);
+    fixture_close(&fixture);
+}
+
+TEST(a_connection_keeps_few_answers_that_its_client_does_not_take)
+{
+    check_answers_are_bounded("/copy");
+    check_answers_are_bounded("/own");
+}
+
+TEST(answers_of_all_connections_stay_within_the_budget)
+{
+    enum { BUDGET = 1 << 20, CONNECTIONS = 8 };
+    int fds[CONNECTIONS];
+    open_responder(BUDGET);
+    for (int i = 0; i < CONNECTIONS; i++)
+        fds[i] = connect_greedy(i % 2 == 0 ? "/own" : "/copy", 1);
+    CHECK_SOON(stats().kept_refused == CONNECTIONS - BUDGET / DOCUMENT);
+    CHECK_EQ_U64(used_bytes(), BUDGET);
+    int over = fixture_connect(&fixture);
+    CHECK(client_say(over, "GET /own HTTP/1.1\r\nHost: a\r\n\r\n"));
+    CHECK(client_hear(over, heard, sizeof heard, "\r\n\r\n"));
+    CHECK_MSG(strncmp(heard, "HTTP/1.1 503 ", 13) == 0, "%s", heard);
+    CHECK(client_say(over, "GET /text HTTP/1.1\r\nHost: a\r\n\r\n"));
+    CHECK_MSG(client_hear(over, heard, sizeof heard, "hello\n"), "%s", heard);
+    for (int i = 0; i < CONNECTIONS; i++)
+        close(fds[i]);
+    CHECK_SOON(used_bytes() == 0);
+    CHECK(client_say(over, "GET /own HTTP/1.1\r\nHost: a\r\n\r\n"));
+    CHECK(client_hear(over, heard, sizeof heard, "\r\n\r\nddd"));
+    CHECK_MSG(strncmp(heard, "HTTP/1.1 200 ", 13) == 0, "%s", heard);
+    close(over);
+    fixture_close(&fixture);
+}
+
+/* An HTTP/1 head of `HEAD` bytes and a little, with or without its end. */
+static void say_long_head(int fd, const char *start, const char *end)
+{
+    size_t n = (size_t)snprintf(long_head, sizeof long_head, "%s\r\nHost: a\r\nX: ", start);
+    memset(long_head + n, 'x', HEAD - n);
+    CHECK(client_send(fd, long_head, HEAD) && client_say(fd, end));
+}
+
+TEST(long_heads_of_http_1_are_within_the_budget)
+{
+    enum { BUDGET = 4 * HEAD + HEAD / 2, CONNECTIONS = 4 };
+    int fds[CONNECTIONS];
+    fixture_init(&fixture);
+    fixture.config.n_threads = 1;
+    fixture.config.buffer_budget_bytes = fixture.config.buffer_share_bytes = BUDGET;
+    fixture_open(&fixture);
+    for (int i = 0; i < CONNECTIONS; i++)
+        say_long_head(fds[i] = fixture_connect(&fixture), "GET /never HTTP/1.1",
+                      i % 2 == 0 ? "" : "\r\n\r\n");
+    CHECK_SOON(used_bytes() >= CONNECTIONS * (size_t)HEAD);
+    int over = fixture_connect(&fixture);
+    say_long_head(over, "GET /text HTTP/1.1", "\r\n\r\n");
+    CHECK(client_hear(over, heard, sizeof heard, "\r\n\r\n"));
+    CHECK_MSG(strncmp(heard, "HTTP/1.1 503 ", 13) == 0, "%s", heard);
+    close(over);
+    for (int i = 0; i < CONNECTIONS; i++)
+        close(fds[i]);
+    CHECK_SOON(used_bytes() == 0);
+    over = fixture_connect(&fixture);
+    say_long_head(over, "GET /text HTTP/1.1", "\r\n\r\n");
+    CHECK_MSG(client_hear(over, heard, sizeof heard, "hello\n"), "%s", heard);
+    close(over);
+    fixture_close(&fixture);
+}
+
+TEST(long_heads_of_http_2_are_within_the_budget)
+{
+    enum { VALUE = 15000, REQUESTS = 8, ALLOWED = 4 };
+    static uint8_t block[VALUE + 64];
+    fixture_init(&fixture);
+    fixture.config.n_threads = 1;
+    fixture.config.buffer_budget_bytes = fixture.config.buffer_share_bytes =
+        ALLOWED * VALUE + VALUE / 2;
+    fixture_open(&fixture);
+    int fd = connect_h2();
+    CHECK(h2_flush(fd, &out));
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        size_t n = h2_block(block, "GET", "/never", NULL, NULL);
+        /* x, with a value whose length is an integer of three octets. */
+        memcpy(block + n, "\0\x01x\x7f", 4);
+        n += 4;
+        block[n++] = (uint8_t)(0x80 | ((VALUE - 127) & 0x7f));
+        block[n++] = (uint8_t)((VALUE - 127) >> 7);
+        memset(block + n, 'x', VALUE);
+        h2_frame(&out, H2_HEADERS, H2_END_HEADERS | H2_END_STREAM, 2 * i + 1, block, n + VALUE);
+        CHECK(h2_flush(fd, &out));
+    }
+    CHECK_SOON(stats().kept_refused == REQUESTS - ALLOWED);
+    CHECK(h2_wait(fd, 2 * REQUESTS - 1, &answer));
+    CHECK_EQ_INT(answer.status, 503);
+    CHECK(used_bytes() >= ALLOWED * (size_t)VALUE);
+    close(fd);
+    CHECK_SOON(used_bytes() == 0);
+    fixture_close(&fixture);
+}
