@@ -126,7 +126,7 @@ TEST(long_heads_of_http_1_are_within_the_budget)
     fixture.config.buffer_budget_bytes = fixture.config.buffer_share_bytes = BUDGET;
     fixture_open(&fixture);
     for (int i = 0; i < CONNECTIONS; i++)
-        say_long_head(fds[i] = fixture_connect(&fixture), "GET /never HTTP/1.1",
+        say_long_head(fds[i] = fixture_connect(&fixture), "GET /bytes/100000000 HTTP/1.1",
                       i % 2 == 0 ? "" : "\r\n\r\n");
     CHECK_SOON(used_bytes() >= CONNECTIONS * (size_t)HEAD);
     int over = fixture_connect(&fixture);
