@@ -263,7 +263,7 @@ void srv_respond(struct srv_exchange *ex, const struct srv_response *response,
 bool srv_body_out_keep(struct srv_exchange *ex, size_t bytes)
 {
     SRV_CHECK(ex->body_kept == 0);
-    if (!srv_conn_keep(ex->conn, bytes))
+    if (srv_conn_is_full(ex->conn) || !srv_conn_keep(ex->conn, bytes))
         return false;
     ex->body_kept = bytes;
     return true;

@@ -1,11 +1,13 @@
 #include "server/h2o_glue.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "server/check.h"
 #include "server/conn.h"
 #include "server/gates.h"
 #include "server/h2_gate.h"
+#include "server/linger.h"
 
 enum { SHARE_STEP = 64 << 10 /* smallest buffer */ };
 
@@ -45,8 +47,7 @@ bool srv_conn_keep(struct srv_conn *conn, size_t bytes)
 {
     if (!is_counted(conn, bytes))
         return true;
-    if (srv_conn_is_full(conn) ||
-        !srv_buf_reserve(conn->loop->env->bufs, srv_conn_share(conn), bytes)) {
+    if (!srv_buf_reserve(conn->loop->env->bufs, srv_conn_share(conn), bytes)) {
         SRV_COUNT(conn->loop, kept_refused, 1);
         return false;
     }
@@ -65,9 +66,30 @@ void srv_conn_unkeep(struct srv_conn *conn, size_t bytes)
     srv_buf_unreserve(conn->loop->env->bufs, srv_conn_share(conn), bytes);
 }
 
+bool srv_conn_keep_head(struct srv_conn *conn, size_t bytes)
+{
+    if (bytes == conn->head_kept)
+        return true;
+    srv_conn_unkeep(conn, conn->head_kept);
+    conn->head_kept = 0;
+    if (!srv_conn_keep(conn, bytes))
+        return false;
+    conn->head_kept = bytes;
+    return true;
+}
+
 bool srv_conn_is_full(const struct srv_conn *conn)
 {
-    return conn->kept_bytes >= SRV_CONN_KEPT_MAX;
+    if (conn->kept_bytes < SRV_CONN_KEPT_MAX)
+        return false;
+    SRV_COUNT(conn->loop, kept_refused, 1);
+    return true;
+}
+
+void srv_conn_linger(struct srv_conn *conn)
+{
+    if (conn->linger_fd == -1)
+        conn->linger_fd = dup(h2o_socket_get_fd(conn->sock));
 }
 
 void srv_conn_ref(struct srv_conn *conn)
@@ -138,14 +160,16 @@ static void on_close(void *arg)
     struct srv_loop *loop = conn->loop;
     conn->sock = NULL;
     srv_conn_clear_timer(conn);
-    srv_conn_unkeep(conn, conn->head_kept);
-    conn->head_kept = 0;
+    srv_conn_keep_head(conn, 0);
+    srv_linger_start(loop, conn->linger_fd);
     if (conn->h2 != NULL)
         srv_gate_h2_free(conn);
     if (conn->held != NULL)
         h2o_buffer_dispose(&conn->held);
     conn->rest_len = 0;
     h2o_linklist_unlink(&conn->link);
+    if (h2o_linklist_is_linked(&conn->refused_link))
+        h2o_linklist_unlink(&conn->refused_link);
     loop->n_conns--;
     loop->n_admin -= conn->listener->config.is_admin;
     SRV_COUNT(loop, connections_open, -1);
@@ -162,8 +186,12 @@ struct srv_conn *srv_conn_create(struct srv_loop *loop, struct srv_listener *lis
                                  h2o_socket_t *sock)
 {
     struct srv_conn *conn = h2o_mem_alloc(sizeof *conn);
-    *conn = (struct srv_conn){
-        .sock = sock, .loop = loop, .listener = listener, .refs = 1, .is_tls = is_tls};
+    *conn = (struct srv_conn){.sock = sock,
+                              .loop = loop,
+                              .listener = listener,
+                              .refs = 1,
+                              .is_tls = is_tls,
+                              .linger_fd = -1};
     srv_listener_ref(listener);
     srv_allowance_init(&conn->aborts, srv_conn_aborts, h2o_now(loop->ctx.loop));
     sock->data = conn;

@@ -22,13 +22,19 @@ _Atomic size_t *srv_conn_share(struct srv_conn *conn);
 /* No buffer could be had: counts it if the share was the reason. */
 void srv_conn_count_share(struct srv_conn *conn);
 /* Counts memory that the client makes us hold beside buffers: answers it has not taken yet, long
- * heads. False, and counted as a refusal, when the connection has SRV_CONN_KEPT_MAX already or the
- * budget of buffers has no room; up to SRV_CONN_KEPT_FREE bytes at a time are part of what any
- * request costs, and not counted. srv_conn_unkeep takes the same number back. */
+ * heads. False, and counted as a refusal, when the budget of buffers has no room; up to
+ * SRV_CONN_KEPT_FREE bytes at a time are part of what any request costs, and not counted.
+ * srv_conn_unkeep takes the same number back. */
 bool srv_conn_keep(struct srv_conn *conn, size_t bytes);
 void srv_conn_unkeep(struct srv_conn *conn, size_t bytes);
-/* Whether the connection has as much as it may have, so that a request had better not begin. */
+/* Counts an unfinished head or frame of `bytes`, instead of what was counted for it before; false,
+ * with nothing counted, when there is no room. */
+bool srv_conn_keep_head(struct srv_conn *conn, size_t bytes);
+/* Whether the connection has SRV_CONN_KEPT_MAX, so that it gets no more answers; counts that it was
+ * asked for one. */
 bool srv_conn_is_full(const struct srv_conn *conn);
+/* Has the socket linger once it is closed (linger.h). */
+void srv_conn_linger(struct srv_conn *conn);
 /* A connection on an accepted socket. */
 struct srv_conn *srv_conn_create(struct srv_loop *loop, struct srv_listener *listener, bool is_tls,
                                  h2o_socket_t *sock);

@@ -2,20 +2,18 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "server/check.h"
 #include "server/status.h"
 #include "server/conn.h"
 #include "server/exchange_run.h"
 #include "server/gates.h"
-#include "server/linger.h"
 
 /* HTTP/1 up to the point where a head is a request, and from the end of its exchange on. Every head
  * is checked before anybody else reads it. libh2o lends its sockets and timers, no more. */
 
 enum {
-    REJECT_LINGER_BYTES = 1 << 20,
+    ANSWER_BYTES = 512,
     PIPELINED_MAX = 16, /* requests of one connection that are answered before others have a turn */
 };
 
@@ -54,94 +52,38 @@ static void on_timeout(h2o_timeout_entry_t *entry)
 
 /* ---- Rejecting ---- */
 
-/* Drops one batch of input; false at its end. */
-static bool linger_receive(struct srv_conn *conn)
-{
-    size_t n;
-    if (conn->is_tls) {
-        n = conn->sock->input->size;
-        if (n == 0)
-            return true;
-        h2o_buffer_consume(&conn->sock->input, n);
-    } else {
-        ssize_t got = recv(h2o_socket_get_fd(conn->sock), conn->loop->scratch, SRV_SCRATCH_BYTES,
-                           MSG_DONTWAIT);
-        if (got == -1 && (errno == EAGAIN || errno == EINTR))
-            return true;
-        if (got <= 0)
-            return false;
-        n = (size_t)got;
-    }
-    if (n >= conn->linger_left)
-        return false;
-    conn->linger_left -= n;
-    return true;
-}
-
-static void on_linger(h2o_socket_t *sock, const char *err)
-{
-    struct srv_conn *conn = sock->on_close.data;
-    if (err == NULL && linger_receive(conn))
-        return;
-    srv_gate_h1_close(conn);
-}
-
 /* The answer is out. A close with unread input would reset the connection and could take the answer
  * with it, so the client gets a moment to read it and to stop sending. */
 static void on_reject_written(h2o_socket_t *sock, const char *err)
 {
     struct srv_conn *conn = sock->on_close.data;
-    if (err != NULL) {
-        srv_gate_h1_close(conn);
-        return;
-    }
-    if (conn->is_refused && !conn->is_tls) {
-        /* It has one of few places. */
-        srv_linger_start(conn->loop, dup(h2o_socket_get_fd(sock)));
-        srv_gate_h1_close(conn);
-        return;
-    }
-    if (!conn->is_tls)
-        shutdown(h2o_socket_get_fd(sock), SHUT_WR);
-    conn->linger_left = REJECT_LINGER_BYTES;
-    srv_conn_set_timer(conn, SRV_TIMEOUT_LINGER, on_timeout);
-    h2o_socket_read_start(sock, on_linger);
-}
-
-static void drop_head_kept(struct srv_conn *conn)
-{
-    srv_conn_unkeep(conn, conn->head_kept);
-    conn->head_kept = 0;
-}
-
-size_t srv_gate_h1_rejection(int status, const char *reason, bool is_head, char *out)
-{
-    static const char FORMAT[] =
-        "HTTP/1.1 %d %s\r\nServer: Gyre\r\nConnection: close\r\nContent-Type: text/plain\r\n%s"
-        "Content-Length: %zu\r\n\r\n%s%s";
-    const char *retry = status == 503 ? "Retry-After: 1\r\n" : "";
-    size_t len = strlen(reason) + 1;
-    int n = snprintf(out, SRV_GATE_REJECTION_MAX, FORMAT, status, srv_status_reason(status), retry,
-                     len, is_head ? "" : reason, is_head ? "" : "\n");
-    SRV_CHECK(n > 0 && n < SRV_GATE_REJECTION_MAX);
-    return (size_t)n;
+    if (err == NULL)
+        srv_conn_linger(conn);
+    srv_gate_h1_close(conn);
 }
 
 /* Answers what cannot be taken for a request, and closes: nothing behind it can be trusted. */
 static void reject(struct srv_conn *conn, int status, const char *reason)
 {
+    static const char FORMAT[] =
+        "HTTP/1.1 %d %s\r\nServer: Gyre\r\nConnection: close\r\nContent-Type: text/plain\r\n%s"
+        "Content-Length: %zu\r\n\r\n%s%s";
     bool is_head = conn->rest_len >= 5 && memcmp(conn->rest, "HEAD ", 5) == 0;
-    conn->answer = h2o_mem_alloc(SRV_GATE_REJECTION_MAX);
-    size_t n = srv_gate_h1_rejection(status, reason, is_head, conn->answer);
+    const char *retry = status == 503 ? "Retry-After: 1\r\n" : "";
+    size_t len = strlen(reason) + 1;
+    conn->answer = h2o_mem_alloc(ANSWER_BYTES);
+    int n = snprintf(conn->answer, ANSWER_BYTES, FORMAT, status, srv_status_reason(status), retry,
+                     len, is_head ? "" : reason, is_head ? "" : "\n");
+    SRV_CHECK(n > 0 && n < ANSWER_BYTES);
     SRV_COUNT(conn->loop, heads_rejected, 1);
     srv_observe_rejected(conn, status);
     srv_conn_clear_timer(conn);
     conn->rest_len = 0;
-    drop_head_kept(conn);
+    srv_conn_keep_head(conn, 0);
     srv_conn_settle(conn);
     h2o_socket_read_stop(conn->sock);
     conn->loop->must_not_sleep = true;
-    h2o_iovec_t out = {conn->answer, n};
+    h2o_iovec_t out = {conn->answer, (size_t)n};
     h2o_socket_write(conn->sock, &out, 1, on_reject_written);
 }
 
@@ -166,20 +108,10 @@ void srv_gate_h1_drain(struct srv_conn *conn)
 
 /* ---- Heads ---- */
 
-/* Counts what has come of an unfinished head; false when there is no room for it. */
-static bool count_partial(struct srv_conn *conn)
-{
-    drop_head_kept(conn);
-    if (!srv_conn_keep(conn, conn->rest_len))
-        return false;
-    conn->head_kept = conn->rest_len;
-    return true;
-}
-
 /* Keeps the state of an unfinished head with the connection. */
 static void keep_partial(struct srv_conn *conn)
 {
-    if (!count_partial(conn)) {
+    if (!srv_conn_keep_head(conn, conn->rest_len)) {
         reject(conn, 503, "too much is under way");
         return;
     }
@@ -196,7 +128,7 @@ static void start(struct srv_conn *conn, struct srv_head1 *head)
 {
     const char *bytes = conn->rest;
     srv_conn_clear_timer(conn);
-    drop_head_kept(conn);
+    srv_conn_keep_head(conn, 0);
     srv_conn_consume(conn, head->head_len);
     if (conn->is_tls)
         h2o_socket_read_stop(conn->sock);
@@ -297,12 +229,20 @@ static enum srv_after after(struct srv_conn *conn)
     return SRV_AFTER_IDLE;
 }
 
+/* Whose handshake was all it had to say. */
+static void on_silence(h2o_timeout_entry_t *entry)
+{
+    struct srv_conn *conn = H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry);
+    SRV_COUNT(conn->loop, connections_silent, 1);
+    srv_gate_h1_close(conn);
+}
+
 void srv_gate_h1_start(struct srv_conn *conn)
 {
     h2o_mem_init_pool(&conn->pool);
     conn->after = after;
     h2o_socket_read_start(conn->sock, on_readable);
-    srv_conn_set_timer(conn, SRV_TIMEOUT_IDLE, on_timeout);
+    srv_conn_set_timer(conn, SRV_TIMEOUT_IDLE, on_silence);
     if (conn->refusal != 0)
         reject(conn, conn->refusal, srv_conn_refusal_text(conn->refusal));
     else

@@ -11,7 +11,6 @@
 #include "server/gates.h"
 #include "server/h2_body.h"
 #include "server/h2_gate.h"
-#include "server/linger.h"
 
 /* An HTTP/2 connection: a filter reads the frames in front of libh2o (h2_frames.c), and what
  * libh2o would not write is written between its rounds (h2_own.c). Request bodies pass by libh2o,
@@ -42,18 +41,11 @@ void srv_h2_fail(struct srv_conn *conn, enum srv_h2_error code)
     srv_conn_queue_after(conn);
 }
 
-/* libh2o is about to close the socket: another descriptor keeps it from being reset with the
- * client's GOAWAY unread. */
-static void prepare_linger(struct srv_conn *conn)
-{
-    if (conn->h2->linger_fd == -1)
-        conn->h2->linger_fd = dup(h2o_socket_get_fd(conn->sock));
-}
-
-/* Tells the client why, and has libh2o close the connection once that is written. */
+/* Tells the client why, and has libh2o close the connection once that is written. That must not be
+ * reset with the client's GOAWAY unread. */
 static void say_goaway(struct srv_conn *conn, h2o_http2_conn_t *h2o)
 {
-    prepare_linger(conn);
+    srv_conn_linger(conn);
     if (h2o->state >= H2O_HTTP2_CONN_STATE_IS_CLOSING)
         return;
     /* libh2o's own errors are negative. */
@@ -86,18 +78,24 @@ static bool receive(struct srv_conn *conn)
     return true;
 }
 
-/* A frame that has begun must end in the time of a head. */
+/* A frame that has begun must end in the time of a head, and the preface, too. */
 static void on_slow_head(h2o_timeout_entry_t *entry)
 {
     struct srv_h2 *h2 = H2O_STRUCT_FROM_MEMBER(struct srv_h2, timer, entry);
-    SRV_COUNT(h2->conn->loop, heads_slow, 1);
+    if (h2->has_preface)
+        SRV_COUNT(h2->conn->loop, heads_slow, 1);
+    else if (h2->conn->rest_len > 0)
+        SRV_COUNT(h2->conn->loop, prefaces_unfinished, 1);
+    else
+        SRV_COUNT(h2->conn->loop, connections_silent, 1);
     srv_h2_fail(h2->conn, SRV_H2_ENHANCE_YOUR_CALM);
 }
 
 static void watch_head(struct srv_conn *conn)
 {
     struct srv_h2 *h2 = conn->h2;
-    bool is_partial = srv_h2_is_open(conn) && (conn->rest_len > 0 || h2->is_in_block);
+    bool is_partial =
+        srv_h2_is_open(conn) && (conn->rest_len > 0 || h2->is_in_block || !h2->has_preface);
     if (!is_partial || h2->is_failed) {
         h2o_timeout_unlink(&h2->timer);
     } else if (!h2o_timeout_is_linked(&h2->timer)) {
@@ -120,7 +118,7 @@ static void filter(struct srv_conn *conn)
         return;
     conn->h2->is_failed = true;
     SRV_COUNT(conn->loop, h2_failed, 1);
-    prepare_linger(conn);
+    srv_conn_linger(conn);
 }
 
 static void on_readable(h2o_socket_t *sock, const char *err)
@@ -177,7 +175,7 @@ void srv_gate_h2_start(struct srv_conn *conn)
     h2o_socket_t *sock = conn->sock;
     struct timeval now = *h2o_get_timestamp(&conn->loop->ctx, NULL, NULL);
     conn->h2 = h2o_mem_alloc(sizeof *conn->h2);
-    *conn->h2 = (struct srv_h2){.conn = conn, .linger_fd = -1};
+    *conn->h2 = (struct srv_h2){.conn = conn};
     srv_h2_floods_init(conn);
     h2o_http2_accept(&conn->loop->accept, sock, now);
     conn->h2o_read = sock->_cb.read;
@@ -215,8 +213,6 @@ void srv_gate_h2_free(struct srv_conn *conn)
     while (conn->h2->bodies != NULL)
         srv_h2_body_remove(conn, conn->h2->bodies);
     h2o_timeout_unlink(&conn->h2->timer);
-    if (conn->h2->linger_fd != -1)
-        srv_linger_start(conn->loop, conn->h2->linger_fd);
     free(conn->h2);
     conn->h2 = NULL;
 }

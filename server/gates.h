@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SRV_GATE_REJECTION_MAX = 512 };
-
 struct srv_conn;
 struct srv_exchange;
 
@@ -20,9 +18,6 @@ void srv_gate_h2_start(struct srv_conn *conn);
 /* The same where the filter cannot be put in place (h2_probe.h): libh2o reads by itself, and keeps
  * bodies up to SRV_FRONT_H2_BUFFERED until they are complete. */
 void srv_gate_h2_start_buffered(struct srv_conn *conn);
-/* Writes the whole HTTP/1 response to a connection that gets no other; returns its length, at most
- * SRV_GATE_REJECTION_MAX. */
-size_t srv_gate_h1_rejection(int status, const char *reason, bool is_head, char *out);
 /* Closes the connection if it has no request, soon if it has begun with one. */
 void srv_gate_h1_drain(struct srv_conn *conn);
 /* Closes the connection and ends its exchange; no handler may be on the stack. */
@@ -41,8 +36,8 @@ void srv_gate_h2_stop(struct srv_exchange *ex);
 /* Bytes of a response are about to be sent: the client may answer with as many updates of its
  * window as they ask for. */
 void srv_gate_h2_sending(struct srv_conn *conn, size_t n_bytes);
-/* Whether fewer than `least` bytes of the exchange's response were sent since it was last asked, for
- * want of room that only the client can give. */
+/* Whether fewer than `least` bytes of the exchange's response were sent since it was last asked,
+ * for want of room that only the client can give. */
 bool srv_gate_h2_is_blocked(struct srv_exchange *ex, uint64_t least);
 /* A head was malformed, and is answered: counts it, and the connection has so many of them. */
 void srv_gate_h2_malformed(struct srv_conn *conn);

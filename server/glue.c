@@ -117,7 +117,36 @@ static struct srv_str decimal(h2o_mem_pool_t *pool, uint64_t n)
     return (struct srv_str){text, (size_t)len};
 }
 
-/* Takes over what libh2o has decoded; host and content-length, which it swallows, are put back. */
+/* Finds the authority, which Host stands for where there is no other (RFC 9113, 8.3.1). False when
+ * there is none, or the fields name several. */
+static bool take_authority(struct srv_exchange *ex)
+{
+    const h2o_req_t *req = ex->req;
+    struct srv_str *authority = &ex->request.authority;
+    const h2o_header_t *host = NULL;
+    unsigned port = req->input.scheme == &H2O_URL_SCHEME_HTTPS ? 443 : 80;
+    for (size_t i = 0; i < req->headers.size; i++) {
+        if (req->headers.entries[i].name != &H2O_TOKEN_HOST->buf)
+            continue;
+        if (host != NULL)
+            return false;
+        host = &req->headers.entries[i];
+    }
+    /* Without :authority libh2o puts the configured host in. */
+    if (req->input.authority.base != req->hostconf->authority.hostport.base)
+        *authority = (struct srv_str){req->input.authority.base, req->input.authority.len};
+    else if (host != NULL)
+        *authority = (struct srv_str){host->value.base, host->value.len};
+    if (!srv_authority_valid(*authority))
+        return false;
+    if (host == NULL)
+        return true;
+    struct srv_str value = {host->value.base, host->value.len};
+    return srv_authority_valid(value) && srv_authority_same(value, *authority, port);
+}
+
+/* Takes over what libh2o has decoded; host, which it may not have, and content-length, which it
+ * swallows, are put back. */
 static void take_h2(struct srv_exchange *ex)
 {
     h2o_req_t *req = ex->req;
@@ -125,13 +154,13 @@ static void take_h2(struct srv_exchange *ex)
     struct srv_field *fields =
         h2o_mem_alloc_pool(&req->pool, (req->headers.size + 2) * sizeof *fields);
     request->fields = fields;
-    /* Without :authority libh2o puts the configured host in. */
-    if (req->input.authority.base != req->hostconf->authority.hostport.base)
-        request->authority = (struct srv_str){req->input.authority.base, req->input.authority.len};
+    bool has_authority = take_authority(ex);
     if (request->authority.len > 0)
         append_field(request, fields, "host", request->authority);
     for (size_t i = 0; i < req->headers.size; i++) {
         const h2o_header_t *header = &req->headers.entries[i];
+        if (header->name == &H2O_TOKEN_HOST->buf)
+            continue;
         fields[request->n_fields].name = (struct srv_str){header->name->base, header->name->len};
         fields[request->n_fields++].value = (struct srv_str){header->value.base, header->value.len};
     }
@@ -141,6 +170,7 @@ static void take_h2(struct srv_exchange *ex)
                      &request->query);
     request->version = 20;
     srv_gate_h2_bind(ex);
+    ex->in.is_failed |= !has_authority;
     if (request->has_body && request->content_length != SRV_LENGTH_UNKNOWN)
         append_field(request, fields, "content-length",
                      decimal(&req->pool, request->content_length));
@@ -200,8 +230,6 @@ static int check_h2(const struct srv_request *request)
         return 400;
     if (!is_token(request->method_name))
         return 400;
-    if (request->authority.len > 0 && !srv_authority_valid(request->authority))
-        return 400;
     size_t bytes = request->path.len + request->query.len + request->authority.len;
     for (size_t i = 0; i < request->n_fields; i++) {
         const struct srv_field *field = &request->fields[i];
@@ -257,11 +285,7 @@ static bool is_over_rate(const struct srv_exchange *ex)
 /* Whether there is room for the exchange's head and for an answer. */
 static bool keep_head(struct srv_exchange *ex, size_t bytes)
 {
-    if (srv_conn_is_full(ex->conn)) {
-        SRV_COUNT(ex->loop, kept_refused, 1);
-        return false;
-    }
-    if (!srv_conn_keep(ex->conn, bytes))
+    if (srv_conn_is_full(ex->conn) || !srv_conn_keep(ex->conn, bytes))
         return false;
     ex->head_kept = bytes;
     return true;

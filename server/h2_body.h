@@ -45,7 +45,6 @@ struct srv_h2 {
     struct srv_conn *conn;
     bool is_failed;            /* nothing more is taken */
     int error;                 /* why, as the client is told */
-    int linger_fd;             /* -1: none */
     h2o_timeout_entry_t timer; /* for a frame or a header block to end */
     struct srv_h2_body *bodies;
     struct srv_h2_body *opening; /* its header block is on the way to libh2o */

@@ -328,6 +328,13 @@ static bool is_size_valid(const h2o_http2_frame_t *frame)
     }
 }
 
+/* A number of 31 bits; the highest of the 32 is reserved. */
+static uint32_t read_u31(const uint8_t *at)
+{
+    return ((uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]) &
+           0x7fffffff;
+}
+
 /* What is wrong with a frame, by RFC 9113, that libh2o would not notice or call by another name; 0
  * if nothing is. */
 static int frame_error(const struct srv_h2 *h2, const h2o_http2_frame_t *frame)
@@ -347,14 +354,25 @@ static int frame_error(const struct srv_h2 *h2, const h2o_http2_frame_t *frame)
     return 0;
 }
 
+/* Whether the stream is to depend on itself: an error (RFC 7540, 5.3.1), also for those that do not
+ * heed priorities any more. */
+static bool depends_on_itself(const h2o_http2_frame_t *frame)
+{
+    size_t at = frame->type == H2O_HTTP2_FRAME_TYPE_HEADERS &&
+                (frame->flags & H2O_HTTP2_FRAME_FLAG_PADDED) != 0;
+    bool has_priority = frame->type == H2O_HTTP2_FRAME_TYPE_PRIORITY ||
+                        (frame->type == H2O_HTTP2_FRAME_TYPE_HEADERS &&
+                         (frame->flags & H2O_HTTP2_FRAME_FLAG_PRIORITY) != 0);
+    return has_priority && frame->length >= at + 4 && frame->stream_id != 0 &&
+           read_u31(frame->payload + at) == frame->stream_id;
+}
+
 /* A window update that cannot be (RFC 9113, 6.9) has libh2o reset the stream. It counts as a
  * request abandoned, also where nothing was left to abandon; the end of an exchange whose response
  * lacks content counts it by itself. */
 static void charge_update(struct srv_conn *conn, const h2o_http2_frame_t *frame)
 {
-    uint32_t n = ((uint32_t)frame->payload[0] << 24 | (uint32_t)frame->payload[1] << 16 |
-                  (uint32_t)frame->payload[2] << 8 | frame->payload[3]) &
-                 0x7fffffff;
+    uint32_t n = read_u31(frame->payload);
     h2o_http2_stream_t *stream = h2o_http2_conn_get_stream(conn->sock->data, frame->stream_id);
     bool is_over = stream == NULL;
     bool is_fatal = n == 0 || (!is_over && stream->output_window._avail + (int64_t)n > INT32_MAX);
@@ -368,6 +386,10 @@ static bool take_frame(struct srv_conn *conn, const h2o_http2_frame_t *frame)
 {
     const char *bytes = conn->rest;
     int error = frame_error(conn->h2, frame);
+    if (error == 0 && depends_on_itself(frame)) {
+        SRV_COUNT(conn->loop, h2_self_dependent, 1);
+        error = SRV_H2_PROTOCOL_ERROR;
+    }
     if (error != 0)
         return fail(conn, error);
     /* Fields of an open stream are trailers, unless what is on the way to libh2o ends it. */
@@ -420,9 +442,7 @@ static h2o_http2_frame_t read_head(const char *bytes)
         .payload = head + FRAME_HEAD,
         .type = head[3],
         .flags = head[4],
-        .stream_id =
-            ((uint32_t)head[5] << 24 | (uint32_t)head[6] << 16 | (uint32_t)head[7] << 8 | head[8]) &
-            0x7fffffff,
+        .stream_id = read_u31(head + 5),
     };
 }
 
@@ -451,6 +471,16 @@ static bool is_turn_over(const struct srv_conn *conn)
     return conn->h2->n_turn >= TURN_MAX && conn->rest_len <= BEHIND_MAX;
 }
 
+/* Counts what waits for the rest of its frame or header block. Where there is no room for it the
+ * connection ends: nothing less can be refused of a block that has begun. */
+static void count_unfinished(struct srv_conn *conn)
+{
+    struct srv_h2 *h2 = conn->h2;
+    size_t bytes = conn->rest_len + (h2->is_in_block ? h2->block_bytes : 0);
+    if (!srv_conn_keep_head(conn, bytes))
+        srv_h2_fail(conn, SRV_H2_ENHANCE_YOUR_CALM);
+}
+
 void srv_h2_filter(struct srv_conn *conn)
 {
     conn->h2->n_turn = 0;
@@ -463,6 +493,8 @@ void srv_h2_filter(struct srv_conn *conn)
         return;
     if (is_turn_over(conn) && conn->rest_len > 0)
         srv_conn_queue_after(conn);
+    if (srv_h2_is_open(conn) && !conn->h2->is_failed)
+        count_unfinished(conn);
     if (conn->h2->is_failed)
         conn->rest_len = 0;
     srv_conn_settle(conn);

@@ -38,6 +38,9 @@ static _Thread_local unsigned n_malformed;
 
 static void look_up(void)
 {
+    /* Else libh2o would take one for the authority, or drop it; we want to see it, and all others.
+     */
+    H2O_TOKEN_HOST->http2_should_reject = 0;
     *(void **)&own_parse_headers = dlsym(RTLD_NEXT, "h2o_hpack_parse_headers");
     *(void **)&own_strtosize = dlsym(RTLD_NEXT, "h2o_strtosize");
     SRV_CHECK(own_parse_headers != NULL && own_strtosize != NULL);
@@ -50,20 +53,33 @@ size_t h2o_strtosize(const char *text, size_t len)
     return own_strtosize(text, len);
 }
 
+/* Whether entry `i` of libh2o's table, 0 being the newest, is `:scheme`. */
+static bool is_scheme(const void *of, size_t i)
+{
+    const h2o_hpack_header_table_t *table = of;
+    if (i >= table->num_entries)
+        return false;
+    size_t at = (table->entry_start_index + i) % table->entry_capacity;
+    return table->entries[at].name == &H2O_TOKEN_SCHEME->buf;
+}
+
 int h2o_hpack_parse_headers(h2o_req_t *req, h2o_hpack_header_table_t *table, const uint8_t *src,
                             size_t len, int *pseudo_fields, size_t *content_length,
                             h2o_cache_digests_t **digests, const char **why)
 {
     pthread_once(&once, look_up);
     n_lengths = 0;
-    if (srv_hpack_count(src, len) > FIELDS_MAX)
+    bool has_odd_scheme;
+    if (srv_hpack_count(src, len, is_scheme, table, &has_odd_scheme) > FIELDS_MAX)
         return H2O_HTTP2_ERROR_ENHANCE_YOUR_CALM;
-    const char *why_before = *why;
+    if (has_odd_scheme)
+        return H2O_HTTP2_ERROR_PROTOCOL;
     int error =
         own_parse_headers(req, table, src, len, pseudo_fields, content_length, digests, why);
-    /* Other errors end the connection. */
-    bool lacks = pseudo_fields != NULL && (*pseudo_fields & REQUIRED) != REQUIRED;
-    n_malformed += error == 0 && (lacks || *why != why_before);
+    /* Other errors end the connection, and all do in trailers, which have no pseudo-fields. */
+    if (pseudo_fields != NULL)
+        n_malformed += error == H2O_HTTP2_ERROR_INVALID_HEADER_CHAR ||
+                       (error == 0 && (*pseudo_fields & REQUIRED) != REQUIRED);
     return error;
 }
 

@@ -88,6 +88,7 @@ struct srv_loop {
     size_t n_admin;                         /* [o] of them with an admin listener */
     h2o_linklist_t lingers;                 /* [o] sockets on their way out */
     size_t n_lingers;                       /* [o] */
+    h2o_linklist_t refused;                 /* [o] connections that wait to be told so */
     struct srv_conn *after;           /* [o] to look at once the present round of events is over */
     bool must_not_sleep;              /* [o] */
     size_t round_bytes;               /* [o] of responses begun to be sent in this round */
@@ -119,7 +120,8 @@ struct srv_conn {
     struct srv_listener *listener; /* a reference */
     struct srv_client *client;     /* NULL without an address */
     unsigned refs;
-    h2o_linklist_t link; /* loop->conns */
+    h2o_linklist_t link;         /* loop->conns */
+    h2o_linklist_t refused_link; /* loop->refused */
     struct srv_conn *after_next;
     bool is_queued_after;
     int refusal;       /* status all requests are answered with before the connection closes; 0 */
@@ -132,21 +134,21 @@ struct srv_conn {
     enum srv_after (*after)(struct srv_conn *conn); /* once a round of events is over */
     h2o_socket_cb h2o_read;    /* HTTP/2: libh2o's own reader, which the gate stands in front of */
     h2o_timeout_entry_t timer; /* handshake, head, idle, linger */
+    int linger_fd;             /* the socket's, for when it is closed; -1: none */
     /* Input that nobody has taken yet: rest[0, rest_len), in `held` or borrowed from a scratch
      * until srv_conn_settle. */
     const char *rest;
     size_t rest_len;
     h2o_buffer_t *held;
-    size_t kept_bytes;         /* counted by srv_conn_keep */
-    size_t head_kept;          /* HTTP/1: of them, for an unfinished head */
-    struct srv_head1 *partial; /* HTTP/1: state of an unfinished head */
-    struct srv_exchange *ex;   /* HTTP/1: the request being answered */
-    h2o_mem_pool_t pool;       /* HTTP/1: its memory; empty while there is none */
-    struct srv_h2 *h2;         /* HTTP/2: the frame filter */
-    char *answer;              /* HTTP/1: the gate's own response */
-    char peer[46];             /* its address as text, once that was wanted; else empty */
-    size_t linger_left;        /* HTTP/1: bytes that are still read and dropped before the close */
-    unsigned n_working;        /* handlers that are at work for it, gone requests' too */
+    size_t kept_bytes;           /* counted by srv_conn_keep */
+    size_t head_kept;            /* of them, for an unfinished head or frame */
+    struct srv_head1 *partial;   /* HTTP/1: state of an unfinished head */
+    struct srv_exchange *ex;     /* HTTP/1: the request being answered */
+    h2o_mem_pool_t pool;         /* HTTP/1: its memory; empty while there is none */
+    struct srv_h2 *h2;           /* HTTP/2: the frame filter */
+    char *answer;                /* HTTP/1: the gate's own response */
+    char peer[46];               /* its address as text, once that was wanted; else empty */
+    unsigned n_working;          /* handlers that are at work for it, gone requests' too */
     struct srv_allowance aborts; /* requests that may still be abandoned */
 };
 

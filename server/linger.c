@@ -5,14 +5,15 @@
 
 #include "server/linger.h"
 
-enum { DROPPED_MAX = 1 << 20 };
+enum { DROPPED_MAX = 64 << 20, LINGER_MS = 10000 };
 
 struct lingering {
     struct srv_loop *loop;
     h2o_socket_t *sock;
     h2o_linklist_t link; /* loop->lingers */
     h2o_timeout_entry_t timer;
-    size_t left; /* bytes that are still dropped */
+    size_t left;       /* bytes that are still dropped */
+    uint64_t until_ms; /* or until then, at most */
 };
 
 static void end(struct lingering *linger)
@@ -29,6 +30,18 @@ static void on_timeout(h2o_timeout_entry_t *entry)
     end(H2O_STRUCT_FROM_MEMBER(struct lingering, timer, entry));
 }
 
+/* Waits for more, as long as it may. */
+static void go_on(struct lingering *linger)
+{
+    struct srv_loop *loop = linger->loop;
+    if (h2o_now(loop->ctx.loop) >= linger->until_ms) {
+        end(linger);
+        return;
+    }
+    h2o_timeout_unlink(&linger->timer);
+    h2o_timeout_link(loop->ctx.loop, &loop->timeouts[SRV_TIMEOUT_LINGER], &linger->timer);
+}
+
 static void on_readable(h2o_socket_t *sock, const char *err)
 {
     struct lingering *linger = sock->data;
@@ -39,6 +52,7 @@ static void on_readable(h2o_socket_t *sock, const char *err)
             return;
         if (n > 0 && (size_t)n < linger->left) {
             linger->left -= (size_t)n;
+            go_on(linger);
             return;
         }
     }
@@ -47,12 +61,14 @@ static void on_readable(h2o_socket_t *sock, const char *err)
 
 void srv_linger_start(struct srv_loop *loop, int fd)
 {
-    if (loop->n_lingers == SRV_LINGERS_MAX) {
-        close(fd);
+    if (fd == -1)
         return;
-    }
+    /* The oldest has had the most of its time. */
+    if (loop->n_lingers == SRV_LINGERS_MAX)
+        end(H2O_STRUCT_FROM_MEMBER(struct lingering, link, loop->lingers.next));
     struct lingering *linger = h2o_mem_alloc(sizeof *linger);
-    *linger = (struct lingering){.loop = loop, .left = DROPPED_MAX};
+    *linger = (struct lingering){
+        .loop = loop, .left = DROPPED_MAX, .until_ms = h2o_now(loop->ctx.loop) + LINGER_MS};
     shutdown(fd, SHUT_WR);
     linger->sock = h2o_evloop_socket_create(loop->ctx.loop, fd, H2O_SOCKET_FLAG_DONT_READ);
     linger->sock->data = linger;

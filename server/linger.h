@@ -11,9 +11,10 @@
 
 struct srv_loop;
 
-enum { SRV_LINGERS_MAX = 256 }; /* of one loop; beyond, sockets are just closed */
+enum { SRV_LINGERS_MAX = 256 }; /* of one loop; for another one the oldest is closed */
 
-/* Takes a second descriptor of a socket whose first is closed, or about to be. */
+/* Takes a second descriptor of a socket whose first is closed, or about to be; -1 is allowed. Reads
+ * on while something comes within two seconds, ten in all, and 64 MiB at most. */
 void srv_linger_start(struct srv_loop *loop, int fd);
 
 /* Closes all of the loop's. */

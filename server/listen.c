@@ -2,19 +2,17 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "server/check.h"
 #include "server/conn.h"
 #include "server/gates.h"
-#include "server/linger.h"
 #include "server/tls.h"
 
 enum {
     ACCEPTS_PER_WAKE = 16,
     /* Connections over the limit that are listened to before they are told so, and of these the
-     * ones of one address. What comes beyond is told at once in clear text, and closed through TLS.
-     */
+     * ones of one address. For one more the oldest is told at once in clear text, and closed
+     * through TLS. */
     REFUSALS_MAX = 256,
     REFUSALS_PER_ADDRESS = 128,
 };
@@ -39,6 +37,8 @@ static void on_sniff_timeout(h2o_timeout_entry_t *entry)
     struct srv_conn *conn = H2O_STRUCT_FROM_MEMBER(struct srv_conn, timer, entry);
     if (conn->is_tls)
         SRV_COUNT(conn->loop, tls_failed, 1);
+    else if (conn->rest_len > 0)
+        SRV_COUNT(conn->loop, prefaces_unfinished, 1);
     else
         SRV_COUNT(conn->loop, connections_silent, 1);
     h2o_socket_close(conn->sock);
@@ -169,16 +169,48 @@ static int enter_client(struct srv_conn *conn)
     return is_over ? 503 : 0;
 }
 
+/* Ends the wait of a connection that is refused: in clear text it hears why, in HTTP/1. */
+static void give_up(struct srv_conn *conn)
+{
+    h2o_linklist_unlink(&conn->refused_link);
+    if (conn->protocol == SRV_PROTOCOL_UNKNOWN && !conn->is_tls)
+        start_protocol(conn, false);
+    else if (conn->protocol == SRV_PROTOCOL_UNKNOWN)
+        h2o_socket_close(conn->sock);
+    else
+        srv_conn_shutdown(conn);
+}
+
+/* Gives up this loop's oldest connection that is refused, of `client` unless that is NULL. False
+ * when there is none. */
+static bool make_place(struct srv_loop *loop, const struct srv_client *client)
+{
+    for (h2o_linklist_t *at = loop->refused.next; at != &loop->refused; at = at->next) {
+        struct srv_conn *conn = H2O_STRUCT_FROM_MEMBER(struct srv_conn, refused_link, at);
+        if (client != NULL && conn->client != client)
+            continue;
+        give_up(conn);
+        return true;
+    }
+    return false;
+}
+
 /* Takes a place among those that are refused in their own words; it is given back when the
  * connection closes. False when there is none. */
 static bool take_place(struct srv_conn *conn)
 {
-    size_t all = atomic_fetch_add_explicit(&conn->loop->env->n_refused, 1, memory_order_relaxed);
+    struct srv_loop *loop = conn->loop;
+    size_t all = atomic_fetch_add_explicit(&loop->env->n_refused, 1, memory_order_relaxed);
     size_t own = 0;
     conn->is_refused = true;
     if (conn->client != NULL)
         own = atomic_fetch_add_explicit(&conn->client->n_refused, 1, memory_order_relaxed);
-    return all < REFUSALS_MAX && own < REFUSALS_PER_ADDRESS;
+    bool is_one_too_many = own >= REFUSALS_PER_ADDRESS;
+    if ((is_one_too_many || all >= REFUSALS_MAX) &&
+        !make_place(loop, is_one_too_many ? conn->client : NULL))
+        return false;
+    h2o_linklist_insert(&loop->refused, &conn->refused_link);
+    return true;
 }
 
 /* Whether the connection may stay, if only to be told why it may not. */
@@ -203,19 +235,14 @@ static bool admit(struct srv_conn *conn)
     return take_place(conn);
 }
 
-/* Refuses a connection that there is no place for. Clear text costs nothing but a moment of
- * lingering; a handshake is work, and not begun. */
+/* Refuses a connection that there is no place for, all being other loops'. Clear text costs nothing
+ * but a moment of lingering; a handshake is work, and not begun. */
 static void turn_away(struct srv_conn *conn)
 {
-    int fd = h2o_socket_get_fd(conn->sock);
-    if (!conn->is_tls) {
-        char text[SRV_GATE_REJECTION_MAX];
-        size_t n =
-            srv_gate_h1_rejection(conn->refusal, srv_conn_refusal_text(conn->refusal), false, text);
-        if (send(fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n)
-            srv_linger_start(conn->loop, dup(fd));
-    }
-    h2o_socket_close(conn->sock);
+    if (conn->is_tls)
+        h2o_socket_close(conn->sock);
+    else
+        start_protocol(conn, false);
 }
 
 /* One that is refused and says nothing is told in HTTP/1. */
@@ -229,6 +256,8 @@ static void on_refused_silence(h2o_timeout_entry_t *entry)
 static void accept_one(struct srv_listen_slot *slot, h2o_socket_t *sock)
 {
     struct srv_conn *conn = srv_conn_create(slot->loop, slot->listener, slot->tls != NULL, sock);
+    /* The gates receive by themselves, into memory of their choice. */
+    h2o_socket_dont_read(sock, 1);
     if (!admit(conn)) {
         turn_away(conn);
         return;
@@ -239,8 +268,6 @@ static void accept_one(struct srv_listen_slot *slot, h2o_socket_t *sock)
         srv_conn_set_timer(conn, SRV_TIMEOUT_LINGER, on_sniff_timeout);
     else
         srv_conn_set_timer(conn, SRV_TIMEOUT_REFUSED, on_refused_silence);
-    /* The gates receive by themselves, into memory of their choice. */
-    h2o_socket_dont_read(sock, 1);
     h2o_socket_read_start(sock, conn->is_tls ? on_tls_sniff : on_sniff);
 }
 

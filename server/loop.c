@@ -167,6 +167,7 @@ struct srv_loop *srv_loop_create(struct srv_loop_env *env, unsigned index)
     loop->scratch = scratch;
     h2o_linklist_init_anchor(&loop->conns);
     h2o_linklist_init_anchor(&loop->lingers);
+    h2o_linklist_init_anchor(&loop->refused);
     srv_latency_init(&loop->latency);
     h2o_context_init(&loop->ctx, h2o_evloop_create(), env->h2o);
     loop->accept = (h2o_accept_ctx_t){.ctx = &loop->ctx, .hosts = env->h2o->hosts};
@@ -303,7 +304,7 @@ void srv_loop_turn(struct srv_loop *loop, int wait_ms)
 static bool has_served(const struct srv_loop *loop)
 {
     bool is_admin = loop->slots != NULL || loop->n_admin > 0;
-    return loop->n_conns == loop->n_admin &&
+    return loop->n_conns == loop->n_admin && loop->n_lingers == 0 &&
            (!is_admin || atomic_load_explicit(&loop->env->n_conns, memory_order_relaxed) == 0);
 }
 

@@ -123,6 +123,28 @@ bool srv_authority_valid(struct srv_str authority)
     return rest.base[0] == ':' && port_valid((struct srv_str){rest.base + 1, rest.len - 1});
 }
 
+/* Splits a valid authority; the port is `port` if there is none. */
+static struct srv_str split_port(struct srv_str authority, unsigned *port)
+{
+    size_t n = authority.len;
+    while (n > 0 && authority.base[n - 1] >= '0' && authority.base[n - 1] <= '9')
+        n--;
+    if (n == 0 || authority.base[n - 1] != ':')
+        return authority;
+    if (n < authority.len)
+        *port = 0;
+    for (size_t i = n; i < authority.len; i++)
+        *port = *port * 10 + (unsigned)(authority.base[i] - '0');
+    return (struct srv_str){authority.base, n - 1};
+}
+
+bool srv_authority_same(struct srv_str a, struct srv_str b, unsigned default_port)
+{
+    unsigned port_a = default_port, port_b = default_port;
+    struct srv_str host_a = split_port(a, &port_a), host_b = split_port(b, &port_b);
+    return port_a == port_b && srv_str_equal_nocase(host_a, host_b);
+}
+
 bool srv_str_equal_nocase(struct srv_str a, struct srv_str b)
 {
     if (a.len != b.len)

@@ -22,5 +22,9 @@ bool srv_target_valid(struct srv_str target);
  * address, no user, port up to 65535. */
 bool srv_authority_valid(struct srv_str authority);
 
+/* Whether two valid authorities name the same host and port; an absent or empty port is
+ * `default_port`. */
+bool srv_authority_same(struct srv_str a, struct srv_str b, unsigned default_port);
+
 /* Whether two strings are equal without regard to ASCII case. */
 bool srv_str_equal_nocase(struct srv_str a, struct srv_str b);

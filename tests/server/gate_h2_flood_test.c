@@ -159,7 +159,7 @@ static uint64_t flood(size_t row)
             floods[row].put(stream);
         is_open = send_unless_closed(fd);
     }
-    CHECK(h2_wait_end(fd, &goaway));
+    CHECK_MSG(h2_wait_end(fd, &goaway), "row %zu: open", row);
     close(fd);
     srv_front_stats(fixture.front, &after);
     CHECK_MSG(after.connections_condemned == before.connections_condemned + 1,

@@ -52,6 +52,38 @@ TEST(authorities_are_host_and_port)
     CHECK(!srv_authority_valid((struct srv_str){"a\0b", 3}));
 }
 
+TEST(authorities_are_the_same_whatever_their_case_and_default_port)
+{
+    static const struct {
+        const char *a, *b;
+        unsigned port;
+        bool want;
+    } rows[] = {
+        {"h", "h", 80, true},
+        {"h", "H", 80, true},
+        {"h", "h:", 80, true},
+        {"h:80", "h", 80, true},
+        {"h:080", "h:80", 443, true},
+        {"h:0", "h:", 80, false},
+        {"h:443", "h", 80, false},
+        {"h:443", "h", 443, true},
+        {"h:81", "h:82", 80, false},
+        {"h", "g", 80, false},
+        {"h1", "h", 80, false},
+        {"h:1", "h1", 80, false},
+        {"1.2.3.4", "1.2.3.4:80", 80, true},
+        {"[::1]", "[::1]:80", 80, true},
+        {"[::1]", "[::2]", 80, false},
+        {"[::1]:1", "[::1]", 80, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        CHECK_MSG(srv_authority_same(str(rows[i].a), str(rows[i].b), rows[i].port) == rows[i].want,
+                  "row %zu", i);
+        CHECK_MSG(srv_authority_same(str(rows[i].b), str(rows[i].a), rows[i].port) == rows[i].want,
+                  "row %zu", i);
+    }
+}
+
 TEST(listen_addresses_are_read_as_listed)
 {
     static const struct {
