@@ -310,12 +310,19 @@ void srv_respond_owned(struct srv_exchange *ex, const struct srv_response *respo
 {
     /* Through TLS as much again is kept encrypted. */
     size_t kept = ex->conn->is_tls && ex->req == NULL ? 2 * len : len;
-    ex->owned = bytes;
-    if (!is_bodyless(ex, response->status) && !srv_body_out_keep(ex, kept)) {
+    bool is_wanted = len > 0 && !is_bodyless(ex, response->status);
+    bool is_kept = is_wanted && srv_body_out_keep(ex, kept);
+    /* What nobody gets must go now: without a window even an empty answer stays. */
+    if (!is_kept)
+        free(bytes);
+    if (is_wanted && !is_kept) {
         srv_body_out_refuse(ex);
         return;
     }
-    ex->bytes = (struct iovec){bytes, len};
+    if (is_kept) {
+        ex->owned = bytes;
+        ex->bytes = (struct iovec){bytes, len};
+    }
     begin(ex, response, len);
 }
 

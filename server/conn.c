@@ -86,6 +86,16 @@ bool srv_conn_is_full(const struct srv_conn *conn)
     return true;
 }
 
+bool srv_conn_has_room(struct srv_conn *conn)
+{
+    if (conn->n_streams < SRV_CONN_STREAMS_FREE)
+        return true;
+    if (srv_conn_is_full(conn) || !srv_conn_keep(conn, SRV_CONN_STREAM_BYTES))
+        return false;
+    srv_conn_unkeep(conn, SRV_CONN_STREAM_BYTES);
+    return true;
+}
+
 void srv_conn_linger(struct srv_conn *conn)
 {
     if (conn->linger_fd == -1)

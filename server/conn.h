@@ -10,6 +10,11 @@
 enum {
     SRV_CONN_KEPT_MAX = 4 << 20, /* what goes beyond is the last answer that was let in */
     SRV_CONN_KEPT_FREE = 1 << 10,
+    /* HTTP/2: what a stream takes that is not counted elsewhere, and how many of them, and how much
+     * output of a connection, are part of what the connection costs. */
+    SRV_CONN_STREAM_BYTES = 6 << 10,
+    SRV_CONN_STREAMS_FREE = 8,
+    SRV_CONN_OUTPUT_FREE = 160 << 10,
 };
 
 /* Requests that one connection may abandon. */
@@ -30,6 +35,8 @@ void srv_conn_unkeep(struct srv_conn *conn, size_t bytes);
 /* Counts an unfinished head or frame of `bytes`, instead of what was counted for it before; false,
  * with nothing counted, when there is no room. */
 bool srv_conn_keep_head(struct srv_conn *conn, size_t bytes);
+/* HTTP/2: whether another stream may begin; counts that it may not. */
+bool srv_conn_has_room(struct srv_conn *conn);
 /* Whether the connection has SRV_CONN_KEPT_MAX, so that it gets no more answers; counts that it was
  * asked for one. */
 bool srv_conn_is_full(const struct srv_conn *conn);

@@ -129,6 +129,10 @@ void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *
 struct srv_conn *srv_work_begin(struct srv_exchange *ex);
 void srv_work_end(struct srv_conn *work);
 void *srv_exchange_context(const struct srv_exchange *ex);
+/* Counts `bytes` that the handler keeps for the request, instead of what it had counted before,
+ * until the exchange ends. False, and nothing is counted, when the client may not have so much:
+ * then the answer is 503. */
+bool srv_exchange_keep(struct srv_exchange *ex, size_t bytes);
 
 /* Notes, for metrics and access log, which of its role's operations the request is, and a result
  * that does not follow from the status. */

@@ -54,7 +54,8 @@ struct srv_exchange {
     struct iovec bytes;        /* a body that is in memory as a whole, instead of `source` */
     void *owned;               /* it, if it was handed over */
     size_t head_kept;          /* counted by srv_conn_keep: the head, */
-    size_t body_kept;          /* and the response's body */
+    size_t body_kept;          /* the response's body, */
+    size_t work_kept;          /* and what the handler says */
     h2o_iovec_t out[2];        /* HTTP/1: head and piece, as far as they are not sent */
     enum srv_out1 out1;        /* HTTP/1 */
     uint64_t out_left;         /* bytes the source still owes */

@@ -151,6 +151,8 @@ static enum srv_after after(struct srv_conn *conn)
         return result;
     if (!srv_h2_is_open(conn))
         return SRV_AFTER_AGAIN;
+    if (conn->head_kept > 0)
+        srv_h2_count(conn);
     h2o_http2_conn_t *h2o = sock->data;
     SRV_CHECK(h2o->sock ==
               sock); /* else the library is not the one whose header this was built with */

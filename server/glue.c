@@ -48,6 +48,7 @@ void srv_glue_end(struct srv_exchange *ex)
     srv_observe_end(ex, aborted);
     if (aborted)
         srv_glue_count_abort(ex->conn);
+    srv_exchange_keep(ex, 0);
     srv_conn_unkeep(ex->conn, ex->head_kept);
     ex->head_kept = 0;
     if (ex->gone != NULL)
@@ -57,7 +58,9 @@ void srv_glue_end(struct srv_exchange *ex)
 /* libh2o releases the request's memory, for whatever reason. */
 static void dispose(void *arg)
 {
-    srv_glue_end(arg);
+    struct srv_exchange *ex = arg;
+    ex->conn->n_streams--;
+    srv_glue_end(ex);
 }
 
 /* ---- Heads ---- */
@@ -334,7 +337,9 @@ static int on_req(h2o_handler_t *self, h2o_req_t *req)
     init_exchange(ex, conn, &req->pool);
     ex->req = req;
     take_h2(ex);
-    if (!keep_head(ex, head_bytes(&ex->request))) {
+    conn->n_streams++;
+    size_t stream_bytes = conn->n_streams > SRV_CONN_STREAMS_FREE ? SRV_CONN_STREAM_BYTES : 0;
+    if (!keep_head(ex, head_bytes(&ex->request) + stream_bytes)) {
         srv_body_out_refuse(ex);
         return 0;
     }
@@ -394,6 +399,16 @@ void srv_work_end(struct srv_conn *work)
         return;
     work->n_working--;
     srv_conn_unref(work);
+}
+
+bool srv_exchange_keep(struct srv_exchange *ex, size_t bytes)
+{
+    srv_conn_unkeep(ex->conn, ex->work_kept);
+    ex->work_kept = 0;
+    if (!srv_conn_keep(ex->conn, bytes))
+        return false;
+    ex->work_kept = bytes;
+    return true;
 }
 
 void srv_exchange_attach(struct srv_exchange *ex, void *ctx, void (*gone)(void *ctx))

@@ -54,6 +54,8 @@ struct srv_h2 {
     bool is_in_block;   /* CONTINUATION must follow */
     size_t block_bytes; /* of the header block so far */
     uint32_t block_stream;
+    bool is_refusing; /* the request of the header block under way, for want of memory */
+    bool is_raised;   /* libh2o is made to believe that too many streams are open */
     /* The DATA frame being received. */
     struct srv_h2_body *target; /* NULL: dropped */
     uint32_t data_left;

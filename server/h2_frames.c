@@ -25,69 +25,10 @@ enum {
     PREFACE_LEN = 24,
     WINDOW_DEFAULT = 65535,
     HEADERS_MAX = SRV_HEAD1_BYTES_MAX, /* compressed bytes of one header block */
-    UPDATES_PER_REQUEST = 4,           /* WINDOW_UPDATE frames a client earns, */
-    BYTES_PER_UPDATE = 1024,           /* and for how many bytes that it is sent another one */
+    UPDATES_PER_REQUEST = 4,           /* WINDOW_UPDATE frames a client earns */
     TURN_MAX = 16,                     /* requests that are begun before others have their turn, */
     BEHIND_MAX = 128 << 10,            /* as long as no more bytes than these wait meanwhile */
 };
-
-static const struct srv_allowance_rate rates[SRV_H2_N_FLOODS] = {
-#define X(name, burst, per_s, help) {burst, per_s},
-#include "server/h2_floods.def"
-#undef X
-};
-
-/* ---- Allowances ---- */
-
-void srv_h2_floods_init(struct srv_conn *conn)
-{
-    for (int i = 0; i < SRV_H2_N_FLOODS; i++)
-        srv_allowance_init(&conn->h2->floods[i], rates[i], h2o_now(conn->loop->ctx.loop));
-}
-
-static void count_flood(struct srv_loop *loop, enum srv_h2_flood which)
-{
-    switch (which) {
-#define X(name, burst, per_s, help)          \
-    case SRV_H2_FLOOD_##name:                \
-        SRV_COUNT(loop, h2_flood_##name, 1); \
-        break;
-#include "server/h2_floods.def"
-#undef X
-    case SRV_H2_N_FLOODS: break;
-    }
-}
-
-/* Charges a frame that makes work without asking for anything; false when the client has sent too
- * many. */
-static bool charge(struct srv_conn *conn, enum srv_h2_flood which)
-{
-    uint64_t now_ms = h2o_now(conn->loop->ctx.loop);
-    if (srv_allowance_spend(&conn->h2->floods[which], rates[which], now_ms))
-        return true;
-    count_flood(conn->loop, which);
-    srv_conn_condemn(conn);
-    return false;
-}
-
-void srv_gate_h2_malformed(struct srv_conn *conn)
-{
-    SRV_COUNT(conn->loop, heads_rejected, 1);
-    if (conn->h2 != NULL && !conn->is_condemned)
-        charge(conn, SRV_H2_FLOOD_malformed);
-}
-
-static void earn_updates(struct srv_conn *conn, size_t n)
-{
-    srv_allowance_earn(&conn->h2->floods[SRV_H2_FLOOD_window_update],
-                       rates[SRV_H2_FLOOD_window_update], n);
-}
-
-void srv_gate_h2_sending(struct srv_conn *conn, size_t n_bytes)
-{
-    if (conn->h2 != NULL)
-        earn_updates(conn, n_bytes / BYTES_PER_UPDATE);
-}
 
 /* ---- To libh2o ---- */
 
@@ -128,6 +69,28 @@ static bool fail(struct srv_conn *conn, int error)
     if (flush(conn))
         srv_h2_fail(conn, (enum srv_h2_error)error);
     return false;
+}
+
+enum { MANY_STREAMS = 1 << 20 };
+
+static void set_raised(struct srv_conn *conn, bool is_raised)
+{
+    h2o_http2_conn_t *h2o = conn->sock->data;
+    if (is_raised != conn->h2->is_raised)
+        h2o->num_streams.pull.open += is_raised ? MANY_STREAMS : -(uint32_t)MANY_STREAMS;
+    conn->h2->is_raised = is_raised;
+}
+
+/* As flush, for one header block: libh2o reads it and refuses the stream (REFUSED_STREAM, which
+ * tells that it may be tried again) before it makes a request of it, as it does with one too many.
+ */
+static bool flush_refusing(struct srv_conn *conn)
+{
+    set_raised(conn, true);
+    if (!flush(conn))
+        return false; /* it may be closed; srv_h2_filter lowers the number if not */
+    set_raised(conn, false);
+    return true;
 }
 
 /* ---- DATA ---- */
@@ -182,7 +145,7 @@ static bool is_late(struct srv_conn *conn, const h2o_http2_frame_t *frame)
     char head[FRAME_HEAD];
     if (srv_h2_is_answered_early(conn->h2, frame->stream_id))
         return true;
-    if (!charge(conn, SRV_H2_FLOOD_empty_data))
+    if (!srv_h2_charge(conn, SRV_H2_FLOOD_empty_data))
         return false;
     memcpy(head, conn->rest, sizeof head);
     memset(head, 0, 3);
@@ -203,7 +166,7 @@ static bool begin_data(struct srv_conn *conn, const h2o_http2_frame_t *frame)
     int error = data_error(h2, frame, pad);
     if (error != 0)
         return fail(conn, error);
-    if (frame->length == pad && !is_last && !charge(conn, SRV_H2_FLOOD_empty_data))
+    if (frame->length == pad && !is_last && !srv_h2_charge(conn, SRV_H2_FLOOD_empty_data))
         return false;
     h2->target = srv_h2_body_find(h2, frame->stream_id);
     if (h2->target == NULL && !is_late(conn, frame))
@@ -227,9 +190,11 @@ static bool end_block(struct srv_conn *conn)
 {
     struct srv_h2 *h2 = conn->h2;
     h2->is_in_block = false;
-    if (h2->opening == NULL)
+    bool is_refusing = h2->is_refusing;
+    h2->is_refusing = false;
+    if (h2->opening == NULL && !is_refusing)
         return true;
-    if (!flush(conn))
+    if (!(is_refusing ? flush_refusing(conn) : flush(conn)))
         return false;
     if (h2->opening != NULL && h2->opening->ex == NULL)
         srv_h2_body_remove(conn, h2->opening);
@@ -254,6 +219,11 @@ static bool take_trailers(struct srv_conn *conn, struct srv_h2_body *body,
     return true;
 }
 
+static bool is_new_stream(const struct srv_h2 *h2, const h2o_http2_frame_t *frame)
+{
+    return frame->stream_id % 2 == 1 && frame->stream_id > h2->max_stream;
+}
+
 static bool take_headers(struct srv_conn *conn, const char *bytes, const h2o_http2_frame_t *frame)
 {
     const uint8_t complete = H2O_HTTP2_FRAME_FLAG_END_HEADERS | H2O_HTTP2_FRAME_FLAG_END_STREAM;
@@ -264,8 +234,8 @@ static bool take_headers(struct srv_conn *conn, const char *bytes, const h2o_htt
     if (open != NULL && open->ex != NULL && !open->is_ended &&
         (frame->flags & complete) == complete)
         return take_trailers(conn, open, frame);
-    if (frame->stream_id % 2 == 1 && frame->stream_id > h2->max_stream) {
-        earn_updates(conn, UPDATES_PER_REQUEST);
+    if (is_new_stream(h2, frame)) {
+        srv_h2_earn_updates(conn, UPDATES_PER_REQUEST);
         h2->n_turn++;
         h2->max_stream = frame->stream_id;
         if ((frame->flags & H2O_HTTP2_FRAME_FLAG_END_STREAM) == 0) {
@@ -286,10 +256,10 @@ static bool take_continuation(struct srv_conn *conn, const char *bytes,
     struct srv_h2 *h2 = conn->h2;
     h2->block_bytes += frame->length;
     if (h2->block_bytes > HEADERS_MAX) {
-        count_flood(conn->loop, SRV_H2_FLOOD_continuation);
+        srv_h2_count_flood(conn->loop, SRV_H2_FLOOD_continuation);
         srv_conn_condemn(conn);
     }
-    if (conn->is_condemned || !charge(conn, SRV_H2_FLOOD_continuation))
+    if (conn->is_condemned || !srv_h2_charge(conn, SRV_H2_FLOOD_continuation))
         return false;
     pass(conn, bytes, FRAME_HEAD + frame->length);
     return (frame->flags & H2O_HTTP2_FRAME_FLAG_END_HEADERS) == 0 || end_block(conn);
@@ -373,9 +343,12 @@ static bool depends_on_itself(const h2o_http2_frame_t *frame)
 static void charge_update(struct srv_conn *conn, const h2o_http2_frame_t *frame)
 {
     uint32_t n = read_u31(frame->payload);
-    h2o_http2_stream_t *stream = h2o_http2_conn_get_stream(conn->sock->data, frame->stream_id);
+    h2o_http2_conn_t *h2o = conn->sock->data;
+    h2o_http2_stream_t *stream = h2o_http2_conn_get_stream(h2o, frame->stream_id);
     bool is_over = stream == NULL;
-    bool is_fatal = n == 0 || (!is_over && stream->output_window._avail + (int64_t)n > INT32_MAX);
+    int64_t window =
+        is_over ? h2o->peer_settings.initial_window_size : stream->output_window._avail;
+    bool is_fatal = n == 0 || window + (int64_t)n > INT32_MAX;
     if (is_fatal && (is_over || (stream->state >= H2O_HTTP2_STREAM_STATE_SEND_HEADERS &&
                                  !srv_glue_owes_bytes(&stream->req))))
         srv_glue_count_abort(conn);
@@ -398,8 +371,10 @@ static bool take_frame(struct srv_conn *conn, const h2o_http2_frame_t *frame)
     /* What a reset costs is to be known before the next one. */
     bool is_reset = frame->type == H2O_HTTP2_FRAME_TYPE_RST_STREAM;
     bool is_update = frame->type == H2O_HTTP2_FRAME_TYPE_WINDOW_UPDATE && frame->stream_id != 0;
-    if ((may_trail || is_reset || is_update) && (!flush(conn) || conn->h2->is_failed))
+    bool is_refused = is_headers && is_new_stream(conn->h2, frame) && !srv_conn_has_room(conn);
+    if ((may_trail || is_reset || is_update || is_refused) && (!flush(conn) || conn->h2->is_failed))
         return false;
+    conn->h2->is_refusing |= is_refused;
     if (is_update)
         charge_update(conn, frame);
     if (conn->is_condemned)
@@ -412,7 +387,7 @@ static bool take_frame(struct srv_conn *conn, const h2o_http2_frame_t *frame)
     if (frame->type == H2O_HTTP2_FRAME_TYPE_CONTINUATION)
         return take_continuation(conn, bytes, frame);
     enum srv_h2_flood flood = flood_of(frame->type);
-    if (flood != SRV_H2_N_FLOODS && !charge(conn, flood))
+    if (flood != SRV_H2_N_FLOODS && !srv_h2_charge(conn, flood))
         return false;
     /* Unknown types are to be ignored; libh2o would do so on stderr. */
     if (flood != SRV_H2_FLOOD_unknown)
@@ -471,19 +446,44 @@ static bool is_turn_over(const struct srv_conn *conn)
     return conn->h2->n_turn >= TURN_MAX && conn->rest_len <= BEHIND_MAX;
 }
 
-/* Counts what waits for the rest of its frame or header block. Where there is no room for it the
- * connection ends: nothing less can be refused of a block that has begun. */
-static void count_unfinished(struct srv_conn *conn)
+/* Bytes that libh2o has for the client, if they are more than usual: small answers, which need no
+ * window, to one that does not read. */
+static size_t output_bytes(const struct srv_conn *conn)
+{
+    enum { STOP_BYTES = 512 << 10 }; /* so much makes libh2o stop reading */
+    const h2o_http2_conn_t *h2o = conn->sock->data;
+    if (!srv_h2_is_open(conn) && conn->is_tls)
+        return STOP_BYTES; /* or it is closing, and must not be touched */
+    size_t bytes = h2o->_write.buf->size;
+    if (h2o->_write.buf_in_flight != NULL)
+        bytes += h2o->_write.buf_in_flight->size;
+    return bytes > SRV_CONN_OUTPUT_FREE ? bytes : 0;
+}
+
+/* Counts what waits for the rest of its frame or header block, and for a client that reads. Where
+ * there is no room for it the connection ends: nothing less can be refused of a block that has
+ * begun. */
+void srv_h2_count(struct srv_conn *conn)
 {
     struct srv_h2 *h2 = conn->h2;
-    size_t bytes = conn->rest_len + (h2->is_in_block ? h2->block_bytes : 0);
-    if (!srv_conn_keep_head(conn, bytes))
+    if (conn->sock == NULL || h2->is_failed)
+        return;
+    size_t bytes = output_bytes(conn) + (h2->is_in_block ? h2->block_bytes : 0);
+    if (!is_turn_over(conn)) /* else it is taken up at once */
+        bytes += conn->rest_len;
+    if (srv_conn_keep_head(conn, bytes))
+        return;
+    if (srv_h2_is_open(conn))
         srv_h2_fail(conn, SRV_H2_ENHANCE_YOUR_CALM);
+    else
+        srv_conn_shutdown(conn); /* its client would not read why */
 }
 
 void srv_h2_filter(struct srv_conn *conn)
 {
     conn->h2->n_turn = 0;
+    if (srv_h2_is_open(conn))
+        set_raised(conn, false);
     while (srv_h2_is_open(conn) && conn->rest_len > 0 && !conn->h2->is_failed &&
            !is_turn_over(conn) && take_one(conn))
         ;
@@ -493,8 +493,7 @@ void srv_h2_filter(struct srv_conn *conn)
         return;
     if (is_turn_over(conn) && conn->rest_len > 0)
         srv_conn_queue_after(conn);
-    if (srv_h2_is_open(conn) && !conn->h2->is_failed)
-        count_unfinished(conn);
+    srv_h2_count(conn);
     if (conn->h2->is_failed)
         conn->rest_len = 0;
     srv_conn_settle(conn);

@@ -1,5 +1,6 @@
 /* The parts of the HTTP/2 gate, to each other: gate_h2.c owns the connection, h2_frames.c reads
- * what the client sends, h2_own.c writes what libh2o would not.
+ * what the client sends, h2_floods.c says how much of that there may be, h2_own.c writes what
+ * libh2o would not.
  *
  * Threads: the connection's loop. Blocks: never.
  */
@@ -10,6 +11,7 @@
 #include <stdint.h>
 
 struct srv_conn;
+struct srv_loop;
 struct st_h2o_http2_conn_t;
 
 /* Why a connection ends (RFC 9113, 7). */
@@ -34,10 +36,22 @@ enum srv_h2_flood {
  * takes nothing of what it sends. */
 void srv_h2_fail(struct srv_conn *conn, enum srv_h2_error code);
 
-/* ---- h2_frames.c ---- */
+/* ---- h2_floods.c ---- */
 
 /* Fills the client's allowances. */
 void srv_h2_floods_init(struct srv_conn *conn);
+/* Charges a frame that makes work without asking for anything; false when the client has sent too
+ * many, and is condemned. */
+bool srv_h2_charge(struct srv_conn *conn, enum srv_h2_flood which);
+/* Counts a connection that is lost to a flood. */
+void srv_h2_count_flood(struct srv_loop *loop, enum srv_h2_flood which);
+/* Lets the client send `n` more WINDOW_UPDATE. */
+void srv_h2_earn_updates(struct srv_conn *conn, size_t n);
+
+/* ---- h2_frames.c ---- */
+
+/* Counts what the connection keeps of input that has no end yet, and of output beyond the usual. */
+void srv_h2_count(struct srv_conn *conn);
 /* Takes what it can of the connection's rest; the socket may be closed then. */
 void srv_h2_filter(struct srv_conn *conn);
 /* Whether libh2o takes input. It does not while much output is queued; nor once it has closed a

@@ -148,6 +148,7 @@ struct srv_conn {
     struct srv_h2 *h2;           /* HTTP/2: the frame filter */
     char *answer;                /* HTTP/1: the gate's own response */
     char peer[46];               /* its address as text, once that was wanted; else empty */
+    unsigned n_streams;          /* HTTP/2: requests whose exchange has not ended */
     unsigned n_working;          /* handlers that are at work for it, gone requests' too */
     struct srv_allowance aborts; /* requests that may still be abandoned */
 };

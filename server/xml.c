@@ -143,7 +143,10 @@ char *srv_xml_take(struct srv_xml *xml, size_t *len_out)
     if (xml->failed_) {
         srv_xml_fini(xml);
     } else {
-        bytes = xml->bytes_;
+        /* It may be kept for long; what doubling has left over need not be. */
+        bytes = xml->len_ > 0 ? realloc(xml->bytes_, xml->len_) : NULL;
+        if (bytes == NULL)
+            bytes = xml->bytes_;
         *len_out = xml->len_;
         *xml = (struct srv_xml){0};
     }

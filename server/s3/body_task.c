@@ -88,6 +88,13 @@ static void on_worked(struct srv_s3_task *base)
 {
     struct srv_s3_body_task *task = (struct srv_s3_body_task *)base;
 
+    /* The client may take long to want its answer. */
+    free(task->bytes);
+    task->bytes = NULL;
+    task->len = task->capacity_ = 0;
+    srv_exchange_keep(base->call.ex, 0);
+    if (task->code != SRV_S3_NONE)
+        srv_s3_task_empty(base);
     if (task->code == SRV_S3_PRECONDITION_FAILED)
         srv_s3_fail_condition(&base->call, task->condition);
     else if (task->code != SRV_S3_NONE)
@@ -104,6 +111,8 @@ static bool append(struct srv_s3_body_task *task, const struct srv_buf *buf)
 
     if (need > task->capacity_) {
         size_t capacity = 2 * need < CAPACITY_MIN ? CAPACITY_MIN : 2 * need;
+        if (!srv_exchange_keep(task->task.call.ex, capacity))
+            return false;
         char *grown = realloc(task->bytes, capacity);
         if (grown == NULL)
             return false;

@@ -135,7 +135,7 @@ static gyre_err send_source(const struct srv_s3_call *call, struct gyre_handle *
 
 /* Sends the body. `get` is NULL on the HIT path. WOULD_BLOCK: nothing was sent. */
 static gyre_err send_body(const struct srv_s3_call *call, struct gyre_handle **handle,
-                          const struct get *get, const struct selection *selection,
+                          struct get *get, const struct selection *selection,
                           const struct srv_response *res)
 {
     bool is_read = get != NULL && get->is_read;
@@ -148,7 +148,9 @@ static gyre_err send_body(const struct srv_s3_call *call, struct gyre_handle **h
     }
     if (!is_read)
         return send_copy(call, *handle, selection, res);
-    srv_respond_bytes(call->ex, res, get->bytes, selection->len);
+    uint8_t *bytes = get->bytes;
+    get->bytes = NULL; /* the answer's */
+    srv_respond_owned(call->ex, res, bytes, selection->len);
     return GYRE_OK;
 }
 
@@ -194,7 +196,7 @@ static struct srv_range select_range(const struct srv_str *range_field,
 
 /* Answers with what is stored. */
 static gyre_err answer_stored(const struct srv_s3_call *call, struct gyre_handle **handle,
-                              const struct get *get, const struct srv_s3_meta *meta,
+                              struct get *get, const struct srv_s3_meta *meta,
                               const struct srv_str *range_field, struct selection *selection_out)
 {
     uint64_t length = gyre_handle_info(*handle)->length;
@@ -233,8 +235,8 @@ static gyre_err answer_stored(const struct srv_s3_call *call, struct gyre_handle
 
 /* Answers from a handle, and may take it. WOULD_BLOCK: nothing was answered, and *selection_out
  * must be read first. */
-static gyre_err answer(const struct srv_s3_call *call, struct gyre_handle **handle,
-                       const struct get *get, struct selection *selection_out)
+static gyre_err answer(const struct srv_s3_call *call, struct gyre_handle **handle, struct get *get,
+                       struct selection *selection_out)
 {
     int64_t now_s = srv_s3_now_s(call);
     const struct srv_str *range_field = NULL;

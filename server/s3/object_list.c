@@ -14,8 +14,6 @@ enum { BUDGET = 200000 };
 struct listing {
     struct srv_s3_task task;
     struct srv_list_query query;
-    struct srv_names_scan scan; /* the worker's */
-    struct srv_name_row row;    /* the worker's */
     struct srv_list_page page;
     struct srv_list_writer writer;
     struct srv_xml xml;
@@ -33,23 +31,28 @@ static void fini(struct srv_s3_task *task)
 
 /* ---- Rows from the index ---- */
 
+struct reading {
+    struct srv_names_scan scan;
+    struct srv_name_row row;
+};
+
 static bool seek(void *data, struct srv_str key, bool is_after)
 {
-    struct listing *listing = data;
+    struct reading *reading = data;
 
-    return srv_names_scan_seek(&listing->scan, key, is_after) == SRV_NAMES_FOUND;
+    return srv_names_scan_seek(&reading->scan, key, is_after) == SRV_NAMES_FOUND;
 }
 
 static enum srv_list_step next(void *data, const struct srv_name_row **row_out,
                                struct srv_str *key_out)
 {
-    struct listing *listing = data;
-    enum srv_names_found found = srv_names_scan_next(&listing->scan, &listing->row);
+    struct reading *reading = data;
+    enum srv_names_found found = srv_names_scan_next(&reading->scan, &reading->row);
 
-    *row_out = &listing->row;
+    *row_out = &reading->row;
     *key_out = (struct srv_str){NULL, 0};
     if (found == SRV_NAMES_FOUND || found == SRV_NAMES_SPENT)
-        *key_out = srv_names_scan_key(&listing->scan, &listing->row);
+        *key_out = srv_names_scan_key(&reading->scan, &reading->row);
     switch (found) {
     case SRV_NAMES_FOUND: return SRV_LIST_ROW;
     case SRV_NAMES_END: return SRV_LIST_END;
@@ -64,16 +67,17 @@ static enum srv_list_step next(void *data, const struct srv_name_row **row_out,
 static void work(struct srv_s3_task *task)
 {
     struct listing *listing = (struct listing *)task;
-    const struct srv_list_rows rows = {listing, seek, next};
+    struct reading reading;
+    const struct srv_list_rows rows = {&reading, seek, next};
     const struct srv_list_sink sink = srv_list_writer_sink(&listing->writer);
     const struct srv_list_page *page = &listing->page;
 
     listing->code = SRV_S3_SLOW_DOWN;
     if (srv_names_scan_begin(task->call.s3->names, task->call.route.bucket, (uint32_t)time(NULL),
-                             BUDGET, &listing->scan) != SRV_NAMES_FOUND)
+                             BUDGET, &reading.scan) != SRV_NAMES_FOUND)
         return;
     srv_list_page(&listing->query, &rows, &sink, &listing->page);
-    srv_names_scan_end(&listing->scan);
+    srv_names_scan_end(&reading.scan);
     /* Only a token can say that a page ended between two entries. For the others, rows without
      * objects are gone when they try again. */
     if (page->is_failed || (page->is_exact && listing->query.kind != SRV_LIST_V2))
@@ -94,7 +98,8 @@ static void on_worked(struct srv_s3_task *task)
         return;
     }
     srv_s3_region(task->call.s3, region);
-    listing->xml = (struct srv_xml){0}; /* the answer ends it, and may end the task */
+    listing->xml = (struct srv_xml){0}; /* the answer ends it */
+    srv_s3_task_empty(task);
     srv_s3_head_init(&head, &task->call);
     srv_s3_head_add(&head, "x-amz-bucket-region", srv_s3_str(region));
     srv_s3_answer_xml(&task->call, &head, &xml);

@@ -5,10 +5,16 @@
 #include "server/check.h"
 #include "server/loop.h"
 
-static void destroy(struct srv_s3_task *task)
+void srv_s3_task_empty(struct srv_s3_task *task)
 {
     if (task->fini_ != NULL)
         task->fini_(task);
+    task->fini_ = NULL;
+}
+
+static void destroy(struct srv_s3_task *task)
+{
+    srv_s3_task_empty(task);
     srv_work_end(task->share_);
     free(task);
 }

@@ -56,6 +56,10 @@ void srv_s3_task_submit_admitted(struct srv_s3_task *task, void (*work)(struct s
 void srv_s3_task_run(struct srv_s3_task *task, void (*work)(struct srv_s3_task *task),
                      void (*next)(struct srv_s3_task *task));
 
+/* Releases what the handler has put into the task, before an answer that its client may take long
+ * to want: `fini` runs now, and not once more. */
+void srv_s3_task_empty(struct srv_s3_task *task);
+
 /* As the last step of `work`: `next` runs once lists show what the index was told to have changed.
  */
 void srv_s3_task_await_lists(struct srv_s3_task *task);

@@ -292,6 +292,7 @@ static void on_worked(struct srv_s3_body_task *body)
 {
     const struct completion *c = (const struct completion *)body;
     const struct srv_s3_call *call = &body->task.call;
+    srv_s3_task_empty(&body->task);
     char etag[SRV_S3_ETAG_LEN_MAX + 2], sum[SRV_S3_CHECKSUM_TEXT_MAX];
     struct srv_s3_head head;
     struct srv_xml xml;

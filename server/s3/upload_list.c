@@ -141,6 +141,7 @@ static void on_parts(struct srv_s3_task *task)
     }
     srv_xml_init(&xml);
     write_parts(&xml, t);
+    srv_s3_task_empty(task);
     srv_s3_head_init(&head, &task->call);
     srv_s3_answer_xml(&task->call, &head, &xml);
 }
@@ -198,6 +199,7 @@ static void on_uploads(struct srv_s3_task *task)
     }
     srv_xml_init(&xml);
     srv_s3_upload_page_write(&t->page, &xml, task->call.route.bucket);
+    srv_s3_task_empty(task);
     srv_s3_head_init(&head, &task->call);
     srv_s3_answer_xml(&task->call, &head, &xml);
 }

@@ -202,13 +202,22 @@ def handshakes(server, version):
 
 
 LIMITS = ["--max-connections", "600", "--address-connections", "400", "--buffer-budget", "64M", "--address-buffers", "4M"]
-SHORT = ["--head-timeout", "500ms", "--body-timeout", "500ms", "--send-timeout", "500ms", "--idle-timeout", "500ms"]
+SHORT = ["--handshake-timeout", "500ms", "--head-timeout", "500ms", "--body-timeout", "500ms", "--send-timeout", "500ms", "--idle-timeout", "500ms"]
 
 # Name, options, the attack, and the counter that must have grown.
 ATTACKS = [
     ("rapid reset", [], flood_h2(lambda s: GET(s, "GET", "/attack/k") + h2.frame(h2.RST_STREAM, 0, s, CANCEL)), "abort_floods"),
     ("made you reset", [], flood_h2(lambda s: GET(s, "GET", "/attack/big") + h2.frame(h2.WINDOW_UPDATE, 0, s, bytes(4))),
      "abort_floods"),
+    ("made you reset what is complete", [], flood_h2(lambda s: GET(s, "HEAD", "/attack/k") + h2.frame(h2.WINDOW_UPDATE, 0, s, bytes(4))),
+     "abort_floods"),
+    ("made you reset what is complete, by too much window", [],
+     flood_h2(lambda s: GET(s, "HEAD", "/attack/k") + h2.frame(h2.WINDOW_UPDATE, 0, s, b"\x7f\xff\xff\xff")), "abort_floods"),
+    ("malformed heads", [], flood_h2(lambda s: GET(s, "GET", "/attack/k", ("x-a", "a\rb"))), "h2_flood_malformed"),
+    ("a stream that depends on itself", [], flood_h2(lambda s: h2.frame(h2.PRIORITY, 0, s, struct.pack(">IB", s, 16))), "h2_self_dependent"),
+    ("answers without a window", [], hold(plain, 8, h2.start((4, 0)) + b"".join(GET(2 * i + 1, "GET", "/attack?list-type=2") for i in range(100))),
+     "kept_refused"),
+    ("long heads without end", [], hold(plain, 100, b"GET /attack/k HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 60000), "kept_refused"),
     ("RST_STREAM", [], flood_h2(lambda s: h2.frame(h2.RST_STREAM, 0, 1, CANCEL), OPEN_GET), "h2_flood_rst_stream"),
     ("PING", [], flood_h2(lambda s: h2.frame(h2.PING, 0, 0, b"12345678")), "h2_flood_ping"),
     ("SETTINGS", [], flood_h2(lambda s: h2.frame(h2.SETTINGS)), "h2_flood_settings"),
@@ -227,6 +236,10 @@ ATTACKS = [
     ("slow readers", SHORT, hold(small_window, 50, b"GET /attack/big HTTP/1.1\r\nHost: a\r\n\r\n"), "sends_stalled"),
     ("slow readers over h2", SHORT, hold(plain, 50, h2.start((4, 0)) + GET(1, "GET", "/attack/big"),
                                          h2.frame(h2.PING, 0, 0, b"12345678")), "sends_stalled"),
+    ("readers of a byte now and then", SHORT, hold(plain, 20, h2.start((4, 0)) + GET(1, "GET", "/attack/big"),
+                                                   h2.frame(h2.WINDOW_UPDATE, 0, 1, b"\0\0\0\1")), "sends_stalled"),
+    ("silence", SHORT, hold(plain, 50), "connections_silent"),
+    ("prefaces without end", SHORT, hold(plain, 50, h2.PREFACE[:20]), "prefaces_unfinished"),
     ("too many connections", [], hold(plain, 500), "connections_over_address"),
     ("silent handshakes", [], hold(secure, 300, b"\x16\x03\x01\x02\x00"), "connections_accepted"),
     ("clear text for TLS", [], hold(secure, 100, b"GET / HTTP/1.1\r\n\r\n"), "tls_plain"),
@@ -326,6 +339,62 @@ def compare(server, name, attack, counter):
     gs.check(f"{name}: p99 is at most twice that beside plain requests", attacked <= 2 * plain_ms + SLACK_MS, rounds)
 
 
+def refusals(server):
+    """Connections over the limit are told so, through TLS and in clear text, whatever silent ones hold the places for that."""
+    silent = [plain(server) for _ in range(400)]  # the limit of an address, by which ATTACKER is full
+    silent += [make(server) for make in (plain, secure) for _ in range(150)]
+    wrong = []
+    for make, count in ((plain, 40), (secure, 20)):
+        for _ in range(count):
+            try:
+                with make(server) as sock:
+                    if make is secure:
+                        sock = ssl._create_unverified_context().wrap_socket(sock)
+                    sock.sendall(b"GET /attack/k HTTP/1.1\r\nHost: a\r\n\r\n")
+                    answer = b""
+                    while chunk := sock.recv(4096):
+                        answer += chunk
+                    if not answer.startswith(b"HTTP/1.1 503 ") or not answer.endswith(b"too many connections\n"):
+                        wrong.append(answer)
+            except OSError as error:
+                wrong.append(repr(error))
+    gs.check_eq("refusals that were no answers", wrong[:3], [])
+    normal = h2.Connection(server.port, CLIENT)
+    normal.send(OPEN_GET)
+    gs.check_eq("others are served meanwhile", normal.answer(1)[:2], (200, BODY))
+    normal.close()
+    for sock in silent:
+        sock.close()
+
+
+def lists_without_window(server):
+    """What a connection keeps of long lists that its client takes nothing of, and what all of them keep, whatever they ask for."""
+    for i in range(120):
+        gs.check_eq("stored", server.request("PUT", f"/attack/{i:03}{'n' * 900}", b"").status, 200)
+    ask = b"".join(GET(2 * i + 1, "GET", "/attack?list-type=2") for i in range(100))
+    list_bytes = len(server.request("GET", "/attack?list-type=2").body)
+    before, grown, held = server.memory(), [], []
+    seen = []
+
+    def is_calm():
+        now = counters(server)
+        seen.append((now["kept_refused"], now["kept_bytes"]))
+        return now["jobs_queued"] == 0 and now["workers_busy"] <= 1 and len(seen) > 4 and len(set(seen[-4:])) == 1
+
+    for _ in range(4):
+        held.append(h2.Connection(server.port, ATTACKER, settings=[(4, 0)]))
+        held[-1].send(ask)
+        seen.clear()
+        gs.wait_until(is_calm, 60)
+        grown.append(counters(server)["kept_bytes"])
+    gs.check("a connection keeps 4 MiB, and the last list", 2 << 20 < grown[0] < (5 << 20) + list_bytes, f"{grown} {list_bytes}")
+    gs.check("an address has its share, whatever it asks for", grown[-1] <= 4 << 20, grown)
+    gs.check("memory is what is counted", server.memory() - before < (24 if "asan" not in gs.GYRE else 256) << 20, server.memory() - before)
+    for connection in held:
+        connection.close()
+    gs.check("all is given back", gs.wait_until(lambda: counters(server)["kept_bytes"] == 0, 60), counters(server))
+
+
 def prepare(server):
     server.request("PUT", "/attack")
     gs.check_eq("stored", server.request("PUT", "/attack/k", BODY).status, 200)
@@ -345,6 +414,8 @@ def main():
                     attack = at_port(attack, server.port)
                     server.port = port
                 gs.run(lambda: (compare if gs.FULL else play)(server, name, attack, counter))
+            if not options:
+                gs.run(lambda: refusals(server), lambda: lists_without_window(server))
     gs.finish()
 
 

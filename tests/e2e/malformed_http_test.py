@@ -2,6 +2,7 @@
 what makes its framing doubtful, and other connections notice nothing."""
 
 import socket
+import ssl
 import time
 
 import gyre_server as gs
@@ -183,20 +184,22 @@ def expectations(server):
 
 
 def early_answer(server):
-    """A refusal can be read although the client is still sending."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=120) as sock:
-        sock.sendall(b"PUT /nobucket/k HTTP/1.1\r\n" + HOST + b"Content-Length: 4000000\r\n\r\n")
-        answer = b""
-        try:
-            for _ in range(40):
-                sock.sendall(bytes(100000))
-        except OSError:
-            pass
-        try:
-            answer = sock.recv(65536)
-        except OSError as error:
-            answer = repr(error).encode()
-        gs.check("the 404 arrives", answer.startswith(b"HTTP/1.1 404 "), answer[:100])
+    """A refusal, by a handler or by the gate, can be read by a client that sends all of its 12 MB first; through TLS, too."""
+    for what, head, status in (("a handler's", b"PUT /nobucket/k HTTP/1.1\r\n" + HOST, b"404"),
+                               ("the gate's", b"PUT /mal/k HTTP/1.1\r\n" + HOST + b"Content-Length: +1\r\n", b"400")):
+        for port in (server.port, server.tls_port):
+            with socket.create_connection(("127.0.0.1", port), timeout=120) as sock:
+                answer = b""
+                if port == server.tls_port:
+                    sock = ssl._create_unverified_context().wrap_socket(sock)
+                try:
+                    sock.sendall(head + b"Content-Length: 12000000\r\n\r\n")
+                    for _ in range(120):
+                        sock.sendall(bytes(100000))
+                    answer = sock.recv(65536)
+                except OSError as error:
+                    answer = repr(error).encode()
+                gs.check(f"{what} {status} arrives", answer.startswith(b"HTTP/1.1 " + status + b" "), answer[:100])
 
 
 def cut_off(server):
@@ -208,7 +211,7 @@ def cut_off(server):
 
 
 def main():
-    with gs.Server(size="128M") as server:
+    with gs.Server(size="128M", tls=True) as server:
         server.request("PUT", "/mal")
         server.request("PUT", "/mal/k", b"abc")
         bystander = server.connection()

@@ -1,7 +1,10 @@
 /* What clients make the server keep: answers they do not take, and heads that are long. */
+#include <malloc.h>
+#include <poll.h>
+
 #include "tests/server/h2_fixture.h"
 
-enum { DOCUMENT = 256 << 10, KEPT_MAX = 4 << 20, HEAD = 60000 };
+enum { DOCUMENT = 256 << 10, KEPT_MAX = 4 << 20, HEAD = 60000, PART = 16000 };
 
 static char heard[1 << 16];
 static char long_head[HEAD + 64];
@@ -62,12 +65,12 @@ static int connect_greedy(const char *path, unsigned n_requests)
 
 static void check_answers_are_bounded(const char *path)
 {
-    enum { REQUESTS = 90 };
+    enum { REQUESTS = 90, STREAMS_MAX = 128 << 10 };
     open_responder(64 << 20);
     int greedy = connect_greedy(path, REQUESTS);
     CHECK_SOON(stats().kept_refused == REQUESTS - KEPT_MAX / DOCUMENT);
-    CHECK_EQ_U64(stats().kept_bytes, KEPT_MAX);
-    CHECK_EQ_U64(used_bytes(), KEPT_MAX);
+    CHECK_EQ_U64(stats().kept_bytes, used_bytes());
+    CHECK(used_bytes() >= KEPT_MAX && used_bytes() < KEPT_MAX + STREAMS_MAX);
     CHECK_EQ_U64(stats().requests, KEPT_MAX / DOCUMENT); /* the others made no work */
     int fd = connect_h2();
     check_alive(fd, 1);
@@ -106,6 +109,108 @@ TEST(answers_of_all_connections_stay_within_the_budget)
     CHECK(client_hear(over, heard, sizeof heard, "\r\n\r\nddd"));
     CHECK_MSG(strncmp(heard, "HTTP/1.1 200 ", 13) == 0, "%s", heard);
     close(over);
+    fixture_close(&fixture);
+}
+
+/* The bytes that malloc has handed out and not got back. */
+static size_t allocated_bytes(void)
+{
+    struct mallinfo2 now = mallinfo2();
+    return now.uordblks + now.hblkhd;
+}
+
+TEST(what_a_client_does_not_get_is_not_kept)
+{
+    enum { REQUESTS = 90, SLACK = 2 << 20 };
+    open_responder(64 << 20);
+    size_t before = allocated_bytes();
+    int greedy = connect_greedy("/own", REQUESTS);
+    CHECK_SOON(stats().kept_refused == REQUESTS - KEPT_MAX / DOCUMENT);
+    size_t grown = allocated_bytes() - before;
+    CHECK_MSG(grown < KEPT_MAX + SLACK, "%zu", grown);
+    close(greedy);
+    CHECK_SOON(used_bytes() == 0);
+    fixture_close(&fixture);
+}
+
+/* Requests whose answers are small enough to need no window, and are not read. */
+static bool ask_on(int fd, uint32_t *stream)
+{
+    out.len = 0;
+    for (int i = 0; i < 200; i++, *stream += 2)
+        h2_request(&out, *stream, "HEAD", "/text", NULL, true);
+    for (size_t at = 0; at < out.len;) {
+        struct pollfd poll_fd = {fd, POLLOUT | POLLRDHUP, 0};
+        if (poll(&poll_fd, 1, 1000) != 1 || (poll_fd.revents & POLLRDHUP) != 0)
+            return false;
+        ssize_t sent = send(fd, out.bytes + at, out.len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno != EAGAIN)
+            return false;
+        at += sent > 0 ? (size_t)sent : 0;
+    }
+    return true;
+}
+
+TEST(answers_that_pile_up_unread_are_within_the_budget)
+{
+    enum { BUDGET = 1 << 20, CONNECTIONS = 3, STREAM_MAX = 4000000 };
+    int fds[CONNECTIONS];
+    open_responder(BUDGET);
+    for (int i = 0; i < CONNECTIONS; i++) {
+        uint32_t stream = 1;
+        fds[i] = fixture_connect(&fixture);
+        out.len = 0;
+        h2_preface(&out);
+        CHECK(h2_flush(fds[i], &out));
+        while (stream < STREAM_MAX && stats().kept_refused == 0 && ask_on(fds[i], &stream))
+            ;
+        CHECK_MSG(stream < STREAM_MAX, "connection %d", i);
+        CHECK(used_bytes() <= BUDGET);
+    }
+    CHECK(stats().kept_refused > 0);
+    int fd = fixture_connect(&fixture);
+    CHECK(client_say(fd, "GET /text HTTP/1.1\r\nHost: a\r\n\r\n"));
+    CHECK_MSG(client_hear(fd, heard, sizeof heard, "hello\n"), "%s", heard);
+    close(fd);
+    for (int i = 0; i < CONNECTIONS; i++)
+        close(fds[i]);
+    CHECK_SOON(used_bytes() == 0);
+    fixture_close(&fixture);
+}
+
+/* A connection with `PART` bytes of a block that goes on, or of a frame that has not come whole. */
+static int connect_unfinished(bool is_block)
+{
+    static uint8_t part[PART];
+    int fd = connect_h2();
+    h2_frame(&out, H2_HEADERS, H2_END_STREAM | (is_block ? 0 : H2_END_HEADERS), 1, part, PART);
+    out.len -= is_block ? 0 : 1;
+    CHECK(h2_flush(fd, &out));
+    return fd;
+}
+
+TEST(heads_and_frames_of_http_2_without_end_are_within_the_budget)
+{
+    enum { ALLOWED = 6 };
+    int fds[ALLOWED], goaway;
+    fixture_init(&fixture);
+    fixture.config.n_threads = 1;
+    fixture.config.buffer_budget_bytes = fixture.config.buffer_share_bytes =
+        ALLOWED * PART + PART / 2;
+    fixture_open(&fixture);
+    for (int i = 0; i < ALLOWED; i++)
+        fds[i] = connect_unfinished(i % 2 == 0);
+    CHECK_SOON(used_bytes() >= ALLOWED * (size_t)PART);
+    for (int i = 0; i < 2; i++) {
+        int over = connect_unfinished(i == 0);
+        CHECK(h2_wait_end(over, &goaway));
+        CHECK_EQ_INT(goaway, 11);
+        CHECK_EQ_U64(stats().kept_refused, (uint64_t)i + 1);
+        close(over);
+    }
+    for (int i = 0; i < ALLOWED; i++)
+        close(fds[i]);
+    CHECK_SOON(used_bytes() == 0);
     fixture_close(&fixture);
 }
 
