@@ -1,7 +1,7 @@
 # Shared by deploy/run, tests/run and bench: what to install and how, and how to build. Sourced with $root set.
 
 # What each purpose needs, as Debian 12 package names.
-build_packages="gcc libc6-dev cmake ninja-build pkg-config libh2o-evloop-dev libh2o-dev-common libssl-dev libjansson-dev liburing-dev libsqlite3-dev libexpat1-dev"
+build_packages="gcc libc6-dev cmake ninja-build pkg-config libh2o-evloop-dev libh2o-dev-common libssl-dev libjansson-dev liburing-dev libsqlite3-dev libexpat1-dev libcurl4-openssl-dev"
 test_packages="g++ python3-dev python3-pip python3-setuptools python3-wheel clang libclang-rt-14-dev clang-format llvm valgrind libc6-dbg curl nghttp2-client python3 liblmdb-dev openssl git"
 conform_packages="awscli s3cmd rclone curl"
 bench_packages="nginx wrk nghttp2-client curl openssl liblmdb-dev"

@@ -65,6 +65,8 @@ static void hand_over(struct srv_exchange *ex, h2o_iovec_t *piece, bool is_last)
     if (piece != NULL)
         ex->n_body_out += piece->len;
     if (ex->req == NULL) {
+        if (ex->is_chunked && (piece != NULL || is_last))
+            srv_out1_frame(ex, piece == NULL ? 0 : piece->len);
         srv_out1_send(ex, piece);
         return;
     }
@@ -102,6 +104,7 @@ static void set_head(struct srv_exchange *ex, const struct srv_response *respons
 static void fail(struct srv_exchange *ex)
 {
     ex->out_left = 0;
+    ex->is_chunked = false; /* no last chunk: that it is cut short must show */
     if (ex->is_head_sent) {
         cut_short(ex);
         return;
@@ -123,7 +126,11 @@ static bool next_piece(struct srv_exchange *ex, size_t max, h2o_iovec_t *piece_o
         ex->is_in_next = false;
     } while (state == SRV_SOURCE_WAIT && ex->is_woken);
     ex->is_waiting = state == SRV_SOURCE_WAIT;
-    if (state == SRV_SOURCE_FAILED)
+    if (state == SRV_SOURCE_END) {
+        SRV_CHECK(ex->is_unbounded);
+        ex->out_left = 0;
+        hand_over(ex, NULL, true);
+    } else if (state == SRV_SOURCE_FAILED)
         fail(ex);
     if (state != SRV_SOURCE_READY)
         return false;
@@ -153,7 +160,8 @@ void srv_body_out_more(struct srv_exchange *ex)
         ex->out_left = 0;
         hand_over(ex, &piece, true);
     } else if (next_piece(ex, send_limit(ex), &piece)) {
-        ex->out_left -= piece.len;
+        if (!ex->is_unbounded)
+            ex->out_left -= piece.len;
         if (ex->request.version != 20) /* encrypting takes some four times as long as copying */
             ex->loop->round_bytes += ex->conn->is_tls ? 4 * piece.len : piece.len;
         hand_over(ex, &piece, ex->out_left == 0);
@@ -233,13 +241,19 @@ static void begin(struct srv_exchange *ex, const struct srv_response *response, 
     if (ex->is_logged)
         srv_observe_answer(ex);
     srv_body_in_stop(ex);
-    ex->out_left = is_bodyless(ex, response->status) || len == SRV_LENGTH_UNKNOWN ? 0 : len;
+    ex->is_unbounded = response->is_unbounded && !is_bodyless(ex, response->status);
+    ex->is_chunked = ex->is_unbounded && ex->req == NULL && ex->request.version == 11;
+    ex->out_left = ex->is_unbounded                                                 ? UINT64_MAX
+                   : is_bodyless(ex, response->status) || len == SRV_LENGTH_UNKNOWN ? 0
+                                                                                    : len;
     if (ex->out_left == 0) {
         destroy_source(ex);
         ex->bytes = (struct iovec){NULL, 0};
     }
     if (ex->req == NULL)
         set_persistence(ex);
+    if (ex->is_unbounded && ex->req == NULL && !ex->is_chunked)
+        ex->must_close = true;
     set_head(ex, response, len);
     if (ex->req != NULL) {
         ex->generator.proceed = proceed;
@@ -254,9 +268,12 @@ void srv_respond(struct srv_exchange *ex, const struct srv_response *response,
 {
     uint64_t len = response->content_length;
     ex->source = source;
-    if (len == SRV_LENGTH_UNKNOWN && !is_bodyless(ex, response->status))
+    if (response->is_unbounded)
+        len = SRV_LENGTH_UNKNOWN;
+    else if (len == SRV_LENGTH_UNKNOWN && !is_bodyless(ex, response->status))
         len = 0;
-    SRV_CHECK(source != NULL || len == 0 || is_bodyless(ex, response->status));
+    SRV_CHECK(source != NULL || (len == 0 && !response->is_unbounded) ||
+              is_bodyless(ex, response->status));
     begin(ex, response, len);
 }
 

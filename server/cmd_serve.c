@@ -14,6 +14,7 @@
 #include "server/access_log.h"
 #include "server/commands.h"
 #include "server/fault.h"
+#include "server/http/site.h"
 #include "server/job.h"
 #include "server/log.h"
 #include "server/notify.h"
@@ -52,12 +53,13 @@ void srv_server_front_config(const struct srv_server *server, const struct srv_o
                              struct srv_listener_config *listeners, struct srv_front_config *config)
 {
     for (size_t i = 0; i < options->n_listen; i++)
-        listeners[i] = (struct srv_listener_config){.address = options->listen[i].host,
-                                                    .port = options->listen[i].port,
-                                                    .is_tls = options->listen[i].is_tls,
-                                                    .limits = options->listen[i].limits,
-                                                    .label = options->listen[i].bucket,
-                                                    .handler = &server->s3_handler};
+        listeners[i] = (struct srv_listener_config){
+            .address = options->listen[i].host,
+            .port = options->listen[i].port,
+            .is_tls = options->listen[i].is_tls,
+            .limits = options->listen[i].limits,
+            .label = options->listen[i].bucket,
+            .handler = options->origin != NULL ? &server->site_handler : &server->s3_handler};
     srv_front_config_init(config);
     config->listeners = listeners;
     config->n_listeners =
@@ -226,12 +228,27 @@ static bool s3_create(struct srv_server *server)
     return err == GYRE_OK;
 }
 
+/* What stands in front of an origin. */
+static bool site_create(struct srv_server *server)
+{
+    const struct srv_site_config config = {
+        .store = server->store, .pool = server->pool, .origin = server->options->origin};
+    if (config.origin == NULL)
+        return true;
+    server->site = srv_site_create(&config);
+    if (server->site == NULL)
+        fprintf(stderr, "gyre: --origin: no memory or thread for it\n");
+    server->site_handler.data = server->site;
+    return server->site != NULL;
+}
+
 /* Tells whoever started the program where everything is and what to try. */
 static void greet(const struct srv_server *server)
 {
     const struct srv_options *options = server->options;
     char url[SRV_URL_MAX], size[SRV_SIZE_TEXT_MAX], path[PATH_MAX];
-    printf("gyre %s serves S3 on", gyre_version());
+    printf("gyre %s %s%s on", gyre_version(), options->origin != NULL ? "caches " : "serves S3",
+           options->origin != NULL ? options->origin : "");
     for (size_t i = 0; i < options->n_listen; i++) {
         srv_address_url(&options->listen[i], srv_front_port(server->front, i), url);
         printf("%s %s", i == 0 ? "" : ",", url);
@@ -244,6 +261,11 @@ static void greet(const struct srv_server *server)
     printf(" (room for %s)\n", size);
     srv_address_url(&options->listen[0], srv_front_port(server->front, 0), url);
     const char *flag = !options->listen[0].is_tls ? "" : options->tls_self_signed ? "-k " : "";
+    if (options->origin != NULL) {
+        printf("try:\n  curl %s-i %s/\n", flag, url);
+        fflush(stdout);
+        return;
+    }
     printf("try:\n  curl %s-X PUT %s/my-bucket\n  curl %s-X PUT -d hello %s/my-bucket/my-key\n  "
            "curl %s%s/my-bucket/my-key\n",
            flag, url, flag, url, flag, url);
@@ -327,6 +349,7 @@ static bool server_fini(struct srv_server *server)
         srv_pool_destroy(server->pool);
     if (server->front != NULL)
         srv_front_destroy(server->front);
+    srv_site_destroy(server->site);
     srv_s3_destroy(server->s3);
     if (server->store != NULL) {
         gyre_err err = gyre_close(&server->store, CLOSE_TIMEOUT_MS);
@@ -359,12 +382,13 @@ static bool server_init(struct srv_server *server)
     server->admin_handler = (struct srv_handler){
         .data = &server->admin, .start = srv_admin_start, .role = &srv_admin_role};
     server->s3_handler = (struct srv_handler){.start = srv_s3_start, .role = &srv_s3_role};
+    server->site_handler = (struct srv_handler){.start = srv_site_start, .role = &srv_site_role};
     if (!front_create(server))
         return false;
     srv_front_start(server->front);
     srv_notify("STATUS=opening the store");
     server->store = srv_succession_open_store(server);
-    if (server->store == NULL || !s3_create(server))
+    if (server->store == NULL || !s3_create(server) || !site_create(server))
         return false;
     srv_succession_listen(server);
     report_admin(server);

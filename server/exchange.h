@@ -70,14 +70,16 @@ struct srv_request {
                     probability */
 };
 
-/* A response's head. The front adds Date, Server, Connection and the framing; handlers add
- * everything else. */
+/* A response's head. The front adds Connection and the framing, and Date and Server unless it is
+ * relayed; handlers add everything else. */
 struct srv_response {
     int status;
     const struct srv_field *fields; /* copied before srv_respond returns */
     size_t n_fields;
     uint64_t content_length; /* bytes of the (selected) body, also for HEAD; SRV_LENGTH_UNKNOWN
                                 sends no Content-Length (304) */
+    bool is_relayed;   /* another server's: Date is among `fields`, and Server if it has one */
+    bool is_unbounded; /* content_length is unknown, and the source says where the body ends */
 };
 
 enum srv_body_event {
@@ -94,6 +96,7 @@ enum srv_source_state {
                           `destroy` */
     SRV_SOURCE_WAIT,   /* not in memory yet: the source will call srv_source_wake(ex) on this loop,
                           once */
+    SRV_SOURCE_END,    /* the body of an unbounded response is over */
     SRV_SOURCE_FAILED, /* the rest cannot be had: the front aborts the connection, so that no client
                           takes it for success */
 };
@@ -158,7 +161,8 @@ void srv_body_read(struct srv_exchange *ex,
 
 /* Sends the head and the source's bytes. Takes `source` (NULL: no body; for HEAD and 304 a source
  * is destroyed unread). The bytes must add up to content_length; fewer or more abort the
- * connection. At most once per exchange. */
+ * connection. Unbounded responses go in chunks, or with HTTP/1.0 up to the connection's end. At
+ * most once per exchange. */
 void srv_respond(struct srv_exchange *ex, const struct srv_response *res,
                  struct srv_source *source);
 

@@ -39,6 +39,8 @@ enum srv_out1 {
     SRV_OUT1_BROKEN,  /* the same: the connection is to be closed */
 };
 
+enum { SRV_OUT1_FRAME_MAX = 24 }; /* a line end, a chunk's size, a line end; or the last chunk */
+
 struct srv_exchange {
     struct srv_request request;
     h2o_req_t *req;       /* HTTP/2 */
@@ -51,25 +53,27 @@ struct srv_exchange {
     /* The sending half. */
     h2o_generator_t generator; /* HTTP/2 */
     struct srv_source *source;
-    struct iovec bytes;        /* a body that is in memory as a whole, instead of `source` */
-    void *owned;               /* it, if it was handed over */
-    size_t head_kept;          /* counted by srv_conn_keep: the head, */
-    size_t body_kept;          /* the response's body, */
-    size_t work_kept;          /* and what the handler says */
-    h2o_iovec_t out[2];        /* HTTP/1: head and piece, as far as they are not sent */
-    enum srv_out1 out1;        /* HTTP/1 */
-    uint64_t out_left;         /* bytes the source still owes */
-    h2o_timeout_entry_t timer; /* send stall; abort */
-    uint64_t sent_seen;        /* HTTP/2: body bytes sent, when the stall timer was set */
-    uint64_t acked;            /* of the TCP connection, when the stall timer was set */
-    uint64_t begun_ns;         /* monotonic */
-    uint64_t first_ns;         /* when the response began, if the access log is on; else 0 */
-    uint64_t n_body_in;        /* bytes of the request's body that the handler got */
-    const char *user;          /* who asks, as the handler said; NULL: unknown */
-    uint64_t n_body_out;       /* bytes of the response's body that were handed over */
-    int status;                /* 0 before the response */
-    enum srv_result said;      /* what the handler said of the result */
-    unsigned operation;        /* 1 the role's first; 0: not named */
+    struct iovec bytes; /* a body that is in memory as a whole, instead of `source` */
+    void *owned;        /* it, if it was handed over */
+    size_t head_kept;   /* counted by srv_conn_keep: the head, */
+    size_t body_kept;   /* the response's body, */
+    size_t work_kept;   /* and what the handler says */
+    h2o_iovec_t out[2]; /* HTTP/1: head, or a chunk's frame, and piece, as far as they are not
+                           sent */
+    char frame[SRV_OUT1_FRAME_MAX]; /* HTTP/1: of the chunk under way */
+    enum srv_out1 out1;             /* HTTP/1 */
+    uint64_t out_left;              /* bytes the source still owes */
+    h2o_timeout_entry_t timer;      /* send stall; abort */
+    uint64_t sent_seen;             /* HTTP/2: body bytes sent, when the stall timer was set */
+    uint64_t acked;                 /* of the TCP connection, when the stall timer was set */
+    uint64_t begun_ns;              /* monotonic */
+    uint64_t first_ns;              /* when the response began, if the access log is on; else 0 */
+    uint64_t n_body_in;             /* bytes of the request's body that the handler got */
+    const char *user;               /* who asks, as the handler said; NULL: unknown */
+    uint64_t n_body_out;            /* bytes of the response's body that were handed over */
+    int status;                     /* 0 before the response */
+    enum srv_result said;           /* what the handler said of the result */
+    unsigned operation;             /* 1 the role's first; 0: not named */
     bool is_responded;
     bool is_head_sent;
     bool is_all_sent; /* all bytes there are have been handed over */
@@ -78,8 +82,10 @@ struct srv_exchange {
     bool is_waiting;  /* the source said WAIT */
     bool is_in_next;  /* source->next is on the stack */
     bool is_woken;    /* srv_source_wake came while it was */
-    bool is_early;    /* HTTP/1: answered before the body had been read */
-    bool is_writing;  /* 100 Continue is being written through TLS */
+    bool is_unbounded; /* the source says where the body ends */
+    bool is_chunked;   /* HTTP/1: pieces are framed */
+    bool is_early;     /* HTTP/1: answered before the body had been read */
+    bool is_writing;   /* 100 Continue is being written through TLS */
     bool must_close;
     bool is_logged; /* the access log was on when the request came */
 };

@@ -77,6 +77,9 @@ void srv_body_out_resume(struct srv_exchange *ex);
 /* Writes the response's head to memory, with the bytes of a body that go with it. */
 void srv_out1_head(struct srv_exchange *ex, const struct srv_response *response,
                    uint64_t announced_length);
+/* Puts the frame of a chunk of `len` bytes (0: the last) before what is sent next. A piece is below
+ * 4 GiB. */
+void srv_out1_frame(struct srv_exchange *ex, size_t len);
 /* Sends what there is of the head, then `piece` (NULL: nothing), which must stay as it is until
  * asked for more. */
 void srv_out1_send(struct srv_exchange *ex, const struct st_h2o_iovec_t *piece);

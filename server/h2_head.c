@@ -147,6 +147,17 @@ static size_t frame_block(uint8_t *at, size_t len, size_t frame_max, uint32_t st
     return len + n_frames * FRAME_HEAD;
 }
 
+/* Whether a response is another server's, whose Date stays. */
+static bool is_relayed(const h2o_res_t *res)
+{
+    for (size_t i = 0; i < res->headers.size; i++) {
+        const h2o_iovec_t *name = res->headers.entries[i].name;
+        if (name->len == 4 && memcmp(name->base, "date", 4) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* libh2o calls this by its name. */
 void h2o_hpack_flatten_response(h2o_buffer_t **buf, h2o_hpack_header_table_t *header_table,
                                 uint32_t stream_id, size_t max_frame_size, h2o_res_t *res,
@@ -158,8 +169,10 @@ void h2o_hpack_flatten_response(h2o_buffer_t **buf, h2o_hpack_header_table_t *he
     uint8_t *start = (uint8_t *)h2o_buffer_reserve(buf, room).base;
     uint8_t *at = put_status(start + FRAME_HEAD, res->status);
     (void)header_table;
-    at = put_entry(at, ENTRY_SERVER, server_name->base, server_name->len);
-    at = put_entry(at, ENTRY_DATE, ts->str->rfc1123, H2O_TIMESTR_RFC1123_LEN);
+    if (!is_relayed(res)) {
+        at = put_entry(at, ENTRY_SERVER, server_name->base, server_name->len);
+        at = put_entry(at, ENTRY_DATE, ts->str->rfc1123, H2O_TIMESTR_RFC1123_LEN);
+    }
     at = put_fields(at, res);
     if (content_length != SIZE_MAX)
         at = put_decimal(at, ENTRY_CONTENT_LENGTH, content_length);

@@ -52,9 +52,11 @@ static char *put_status_line(char *at, int status)
 size_t srv_head1_write(const struct srv_head1_answer *answer, char *to)
 {
     char *at = put_status_line(to, answer->status);
-    at = PUT_LITERAL(at, "Date: ");
-    at = put_bytes(at, answer->date, SRV_HTTP_DATE_LEN);
-    at = PUT_LITERAL(at, "\r\nServer: Gyre\r\n");
+    if (!answer->is_relayed) {
+        at = PUT_LITERAL(at, "Date: ");
+        at = put_bytes(at, answer->date, SRV_HTTP_DATE_LEN);
+        at = PUT_LITERAL(at, "\r\nServer: Gyre\r\n");
+    }
     at = answer->keeps_connection ? PUT_LITERAL(at, "Connection: keep-alive\r\n")
                                   : PUT_LITERAL(at, "Connection: close\r\n");
     if (answer->content_length != SRV_LENGTH_UNKNOWN) {
@@ -62,6 +64,8 @@ size_t srv_head1_write(const struct srv_head1_answer *answer, char *to)
         at = put_decimal(at, answer->content_length);
         at = PUT_LITERAL(at, "\r\n");
     }
+    if (answer->is_chunked)
+        at = PUT_LITERAL(at, "Transfer-Encoding: chunked\r\n");
     for (size_t i = 0; i < answer->n_fields; i++) {
         const struct srv_field *field = &answer->fields[i];
         at = put_bytes(at, field->name.base, field->name.len);

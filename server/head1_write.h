@@ -12,6 +12,8 @@ struct srv_head1_answer {
     const char *date; /* IMF-fixdate, SRV_HTTP_DATE_LEN bytes */
     bool keeps_connection;
     uint64_t content_length; /* SRV_LENGTH_UNKNOWN: not announced */
+    bool is_chunked;
+    bool is_relayed; /* neither Date nor Server is added */
     const struct srv_field *fields;
     size_t n_fields;
 };

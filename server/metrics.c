@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "server/http/site.h"
 #include "server/s3/s3.h"
 #include "server/admin.h"
 #include "server/snapshot.h"
@@ -10,6 +11,7 @@
 
 static const struct srv_role *const roles[SRV_N_ROLES] = {
     [SRV_ROLE_S3] = &srv_s3_role,
+    [SRV_ROLE_SITE] = &srv_site_role,
     [SRV_ROLE_ADMIN] = &srv_admin_role,
 };
 

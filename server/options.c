@@ -278,6 +278,7 @@ void srv_options_fini(struct srv_options *options)
 #include "server/sections.def"
 #undef X
     free(options->config);
+    free(options->origin);
     free(options->admin);
     free(options->access_log);
     free(options->tls_cert);

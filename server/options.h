@@ -41,6 +41,7 @@ struct srv_options {
     char *config;
     struct srv_address listen[SRV_LISTEN_MAX];
     size_t n_listen;
+    char *origin;                     /* NULL: the listeners serve S3 */
     char *admin;                      /* NULL: the default */
     struct srv_address admin_address; /* of an admin that is ADDR:PORT */
     struct srv_data_option data[SRV_DATA_MAX];

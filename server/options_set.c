@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/http/site.h"
 #include "server/nearest.h"
 #include "server/quantity.h"
 #include "server/s3/name.h"
@@ -199,6 +200,16 @@ static bool set_output(char **field, const char *text, const char *where, char *
     return true;
 }
 
+static bool set_origin(char **field, const char *text, const char *where, char *error_out)
+{
+    if (!srv_site_origin_valid(text))
+        return srv_option_error(error_out, where,
+                                "\"%s\" is no origin: give http://HOST:PORT, such as "
+                                "http://127.0.0.1:8080",
+                                text);
+    return set_string(field, text, where, error_out);
+}
+
 static bool set_size(uint64_t *field, const char *text, const char *where, char *error_out)
 {
     return srv_size_parse(text, field) ||
@@ -292,6 +303,7 @@ bool srv_option_set(struct srv_options *options, const struct srv_option *option
     case SRV_OPTION_TEXT: return set_text(field, text, where, error_out);
     case SRV_OPTION_FILE: return set_file(options, field, text, where, error_out);
     case SRV_OPTION_OUTPUT: return set_output(field, text, where, error_out);
+    case SRV_OPTION_ORIGIN: return set_origin(field, text, where, error_out);
     case SRV_OPTION_ADMIN: return set_admin(options, field, text, where, error_out);
     case SRV_OPTION_FORMAT:
         return set_choice(field, format_names, sizeof(format_names) / sizeof(format_names[0]), text,
@@ -362,6 +374,7 @@ bool srv_option_is_same(const struct srv_option *option, const struct srv_option
     case SRV_OPTION_TEXT:
     case SRV_OPTION_FILE:
     case SRV_OPTION_OUTPUT:
+    case SRV_OPTION_ORIGIN:
     case SRV_OPTION_ADMIN: return is_same_text(*(char *const *)one, *(char *const *)other);
     case SRV_OPTION_LISTEN: return is_same_listen(a, b);
     case SRV_OPTION_DATA: return is_same_data(a, b);

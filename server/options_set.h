@@ -15,6 +15,7 @@ enum srv_option_kind {
     SRV_OPTION_LISTEN,
     SRV_OPTION_DOMAIN,
     SRV_OPTION_ALIAS,
+    SRV_OPTION_ORIGIN, /* of another server */
     SRV_OPTION_ADMIN,
     SRV_OPTION_DATA,
     SRV_OPTION_SIZE,

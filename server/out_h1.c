@@ -38,6 +38,8 @@ void srv_out1_head(struct srv_exchange *ex, const struct srv_response *response,
         .date = date(ex->loop),
         .keeps_connection = !ex->must_close,
         .content_length = announced_length,
+        .is_chunked = ex->is_chunked,
+        .is_relayed = response->is_relayed,
         .fields = response->fields,
         .n_fields = response->n_fields,
     };
@@ -53,6 +55,41 @@ void srv_out1_head(struct srv_exchange *ex, const struct srv_response *response,
         ex->n_body_out += n_joined;
     }
     ex->out[0] = h2o_iovec_init(to, len + n_joined);
+}
+
+/* ---- Chunks (RFC 9112, 7.1) ---- */
+
+/* What stands before a piece: the end of the chunk before it, and its own size. */
+static size_t write_frame(char *at, size_t len, bool is_first)
+{
+    char *start = at;
+    bool has_begun = false;
+    if (!is_first)
+        at = mempcpy(at, "\r\n", 2);
+    for (int shift = 28; shift >= 0; shift -= 4) {
+        unsigned digit = (unsigned)(len >> shift) & 0xf;
+        has_begun = has_begun || digit != 0;
+        if (has_begun)
+            *at++ = "0123456789abcdef"[digit];
+    }
+    if (len == 0)
+        *at++ = '0';
+    at = mempcpy(at, "\r\n", 2);
+    return (size_t)((len == 0 ? (char *)mempcpy(at, "\r\n", 2) : at) - start);
+}
+
+void srv_out1_frame(struct srv_exchange *ex, size_t len)
+{
+    h2o_iovec_t *out = &ex->out[0];
+    bool is_first = out->len > 0;
+    size_t frame_len = write_frame(ex->frame, len, is_first);
+    if (!is_first) {
+        *out = h2o_iovec_init(ex->frame, frame_len);
+        return;
+    }
+    char *joined = h2o_mem_alloc_pool(ex->pool, out->len + frame_len);
+    memcpy(mempcpy(joined, out->base, out->len), ex->frame, frame_len);
+    *out = h2o_iovec_init(joined, out->len + frame_len);
 }
 
 /* ---- Writing ---- */

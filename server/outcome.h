@@ -25,7 +25,7 @@ struct srv_operation {
 enum { SRV_OPERATIONS_MAX = 63 };
 
 /* What a listener's handler is, and the operations it tells apart. */
-enum srv_role_id { SRV_ROLE_S3, SRV_ROLE_ADMIN, SRV_N_ROLES };
+enum srv_role_id { SRV_ROLE_S3, SRV_ROLE_SITE, SRV_ROLE_ADMIN, SRV_N_ROLES };
 
 struct srv_role {
     enum srv_role_id id;

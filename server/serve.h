@@ -11,6 +11,7 @@
 #include "server/s3/s3.h"
 
 struct srv_access_log;
+struct srv_site;
 struct srv_pool;
 
 /* Built in this order, taken apart in the reverse one. */
@@ -23,12 +24,14 @@ struct srv_server {
     struct srv_admin admin;
     struct srv_handler
         s3_handler; /* listeners point here; its data is set before the front opens */
+    struct srv_handler site_handler; /* the same; of listeners with an origin */
     struct srv_handler admin_handler;
     struct srv_front *front;
     char *admin_path;    /* of the default admin socket; NULL: another, or none */
     char *admin_trouble; /* why there is none, until the log has it; NULL: nothing to say */
     struct gyre_store *store;
     struct srv_s3 *s3;
+    struct srv_site *site; /* NULL: there is no origin */
 
     /* Succession (server/succession.c). */
     int predecessor_fd; /* -1: none */

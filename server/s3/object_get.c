@@ -10,8 +10,8 @@
 #include "server/s3/object_head.h"
 #include "server/s3/override.h"
 #include "server/s3/part_of.h"
-#include "server/s3/source.h"
 #include "server/s3/task.h"
+#include "server/stored.h"
 #include "server/target.h"
 
 /* Which bytes of the body an answer carries. */
@@ -126,7 +126,7 @@ static gyre_err send_source(const struct srv_s3_call *call, struct gyre_handle *
                             const struct selection *selection, const struct srv_response *res)
 {
     struct srv_source *source =
-        srv_s3_source_create(call, handle, selection->first, selection->len);
+        srv_stored_create(call->ex, call->s3->pool, handle, selection->first, selection->len);
     if (source == NULL)
         return GYRE_NO_MEMORY;
     srv_respond(call->ex, res, source);
@@ -139,7 +139,8 @@ static gyre_err send_body(const struct srv_s3_call *call, struct gyre_handle **h
                           const struct srv_response *res)
 {
     bool is_read = get != NULL && get->is_read;
-    uint64_t first_len = selection->len < SRV_S3_SEND_MAX ? selection->len : SRV_S3_SEND_MAX;
+    uint64_t first_len =
+        selection->len < SRV_STORED_SEND_MAX ? selection->len : SRV_STORED_SEND_MAX;
 
     if (selection->len > SRV_S3_COPY_MAX) {
         if (!is_read && !gyre_resident(*handle, selection->first, first_len))
@@ -225,8 +226,10 @@ static gyre_err answer_stored(const struct srv_s3_call *call, struct gyre_handle
     }
     srv_s3_head_add_expiration(&object.head, call, meta, length, object.expiration);
     add_extras(call, meta, &part, range.kind == SRV_RANGE_PART && !part.is_asked, &object);
-    struct srv_response res = {range.kind == SRV_RANGE_PART ? 206 : 200, object.head.fields,
-                               object.head.n, selection_out->len};
+    struct srv_response res = {.status = range.kind == SRV_RANGE_PART ? 206 : 200,
+                               .fields = object.head.fields,
+                               .n_fields = object.head.n,
+                               .content_length = selection_out->len};
     if (call->req->method != SRV_HEAD && selection_out->len > 0)
         return send_body(call, handle, get, selection_out, &res);
     srv_respond(call->ex, &res, NULL);
@@ -294,7 +297,8 @@ static void read_selection(struct srv_s3_task *task)
     size_t done = 0, n;
 
     if (selection->len > SRV_S3_COPY_MAX) {
-        uint64_t len = selection->len < SRV_S3_WINDOW_BYTES ? selection->len : SRV_S3_WINDOW_BYTES;
+        uint64_t len =
+            selection->len < SRV_STORED_WINDOW_BYTES ? selection->len : SRV_STORED_WINDOW_BYTES;
         get->err = gyre_populate(get->handle, selection->first, len);
         return;
     }
@@ -334,7 +338,8 @@ static void arrived(void *data, gyre_err err)
 static bool read_long(struct get *get)
 {
     const struct selection *selection = &get->selection;
-    uint64_t len = selection->len < SRV_S3_WINDOW_BYTES ? selection->len : SRV_S3_WINDOW_BYTES;
+    uint64_t len =
+        selection->len < SRV_STORED_WINDOW_BYTES ? selection->len : SRV_STORED_WINDOW_BYTES;
 
     if (selection->len <= SRV_S3_COPY_MAX)
         return false;

@@ -13,14 +13,17 @@
  */
 #pragma once
 
-#include "server/s3/call.h"
+#include "api/gyre.h"
+#include "server/exchange.h"
+
+struct srv_pool;
 
 enum {
-    SRV_S3_SEND_MAX = 1 << 20,     /* longest piece lent at once: progress is seen this often */
-    SRV_S3_WINDOW_BYTES = 4 << 20, /* brought into memory by one job */
+    SRV_STORED_SEND_MAX = 1 << 20,     /* longest piece lent at once: progress is seen this often */
+    SRV_STORED_WINDOW_BYTES = 4 << 20, /* brought into memory by one job */
 };
 
 /* A source of body bytes [offset, offset + len) of `handle`, len > 0. On success the handle is
  * taken and *handle emptied; NULL without memory. */
-struct srv_source *srv_s3_source_create(const struct srv_s3_call *call, struct gyre_handle **handle,
-                                        uint64_t offset, uint64_t len);
+struct srv_source *srv_stored_create(struct srv_exchange *ex, struct srv_pool *pool,
+                                     struct gyre_handle **handle, uint64_t offset, uint64_t len);

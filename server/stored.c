@@ -1,4 +1,4 @@
-#include "server/s3/source.h"
+#include "server/stored.h"
 
 #include <stdlib.h>
 
@@ -39,7 +39,7 @@ static struct source *source_of(struct srv_job *job)
 
 static uint64_t window(const struct source *source)
 {
-    return least(source->end - source->offset, SRV_S3_WINDOW_BYTES);
+    return least(source->end - source->offset, SRV_STORED_WINDOW_BYTES);
 }
 
 /* On a worker. */
@@ -70,14 +70,14 @@ static void populated(struct srv_job *job)
         end_source(source);
         return;
     }
-    source->present_end = least(source->end, source->offset + SRV_S3_SEND_MAX);
+    source->present_end = least(source->end, source->offset + SRV_STORED_SEND_MAX);
     srv_source_wake(source->ex);
 }
 
 static enum srv_source_state next(struct srv_source *self, size_t max, struct iovec *piece_out)
 {
     struct source *source = (struct source *)self;
-    uint64_t want = least(least(source->end - source->offset, max), SRV_S3_SEND_MAX);
+    uint64_t want = least(least(source->end - source->offset, max), SRV_STORED_SEND_MAX);
     struct gyre_piece piece;
 
     if (source->err != GYRE_OK ||
@@ -118,17 +118,17 @@ static void destroy(struct srv_source *self)
         end_source(source);
 }
 
-struct srv_source *srv_s3_source_create(const struct srv_s3_call *call, struct gyre_handle **handle,
-                                        uint64_t offset, uint64_t len)
+struct srv_source *srv_stored_create(struct srv_exchange *ex, struct srv_pool *pool,
+                                     struct gyre_handle **handle, uint64_t offset, uint64_t len)
 {
     struct source *source = calloc(1, sizeof *source);
 
     if (source == NULL)
         return NULL;
     source->base = (struct srv_source){next, destroy};
-    source->ex = call->ex;
-    source->loop = srv_exchange_loop(call->ex);
-    source->pool = call->s3->pool;
+    source->ex = ex;
+    source->loop = srv_exchange_loop(ex);
+    source->pool = pool;
     source->handle = *handle;
     source->start = source->offset = offset;
     source->end = offset + len;

@@ -1,0 +1,126 @@
+/* One request to a site while it is being answered.
+ *
+ *   START -> find -> decide -+-> answer from the store
+ *                            +-> ask the origin -> its head -+-> relay it, and store it if it may
+ * be
+ *                                                            +-> freshen the stored one, answer
+ *                                                            +-> stale one stands in, or an error
+ *
+ * Owns:    a visit owns itself: it is freed once the exchange has ended and no job is out.
+ * Threads: the exchange's loop; `work` of srv_visit_work on a worker, which touches what the visit
+ *          holds but neither exchange nor request.
+ * Blocks:  `work` may; nothing else.
+ */
+#pragma once
+
+#include "api/gyre.h"
+#include "server/http/cache_status.h"
+#include "server/http/fetch.h"
+#include "server/http/invalidation.h"
+#include "server/http/record.h"
+#include "server/http/reuse.h"
+#include "server/job.h"
+
+struct srv_site {
+    struct gyre_store *store;
+    struct srv_pool *pool;
+    struct srv_fetcher *fetcher;
+    struct srv_http_policy policy;
+    char *origin;
+};
+
+enum { SRV_SITE_OP_GET, SRV_SITE_OP_HEAD, SRV_SITE_OP_OTHER, SRV_SITE_N_OPS };
+enum { SRV_VISIT_INDEX_MAX = 8 }; /* sets of names that an index holds at most */
+
+/* The origin's bytes on their way to the client. */
+struct srv_visit_source {
+    struct srv_source base; /* first: the front knows no more of it */
+    size_t lent;            /* bytes of the piece that is being sent */
+};
+
+struct srv_visit {
+    struct srv_site *site;
+    struct srv_exchange *ex;
+    const struct srv_request *req;
+    struct srv_conn *share;
+    struct srv_http_fields request;
+    struct srv_http_directives asked;
+    struct srv_str target; /* path and query as sent */
+    int64_t now_ms;
+
+    /* What is stored. */
+    struct gyre_key url_key; /* of the response, or of the index of its variants */
+    struct gyre_key key;     /* of the response */
+    struct gyre_handle *handle;
+    struct srv_http_record *record; /* of `handle` */
+    uint64_t generation;            /* of the index; 0: there is none */
+    char *index_names;              /* its sets of names, one after the other, each terminated */
+    size_t n_index_names;
+    bool has_stored;
+    bool is_lookup;
+
+    /* What the origin says. */
+    struct srv_fetch *fetch;
+    bool is_conditional;
+    bool is_again;
+    bool is_head_seen;
+    bool is_answered;
+    bool is_body_asked; /* a part of the request's body is awaited from the client */
+    struct srv_http_directives told;
+    struct srv_http_facts facts;
+    struct srv_http_handled handled;
+    struct gyre_put *put;
+    struct srv_field *fields; /* of the answer; what is written for it lies in `text` */
+    size_t n_fields;
+    char text[512];
+    size_t text_len;
+    uint64_t n_relayed;
+    bool is_storing;
+    struct srv_visit_source source;
+
+    /* Work under way. */
+    struct srv_job job_;
+    void (*work_)(struct srv_visit *visit);
+    void (*next_)(struct srv_visit *visit);
+    bool is_working_;
+    bool is_gone_;
+    gyre_err err;
+    struct gyre_key doomed[SRV_HTTP_INVALID_MAX]; /* to be forgotten */
+    size_t n_doomed;
+    void *record_bytes; /* to be written */
+    size_t record_len;
+};
+
+/* ---- visit.c ---- */
+
+/* Runs `work` on a worker, then `next` on the loop unless the exchange has ended. */
+void srv_visit_work(struct srv_visit *visit, void (*work)(struct srv_visit *visit),
+                    void (*next)(struct srv_visit *visit));
+/* Decides, with what was found. */
+void srv_visit_decide(struct srv_visit *visit);
+
+/* ---- lookup.c ---- */
+
+/* The key of a target on the request's host. */
+struct gyre_key srv_visit_key(const struct srv_visit *visit, struct srv_str target);
+/* Looks for what is stored; `flags` as for gyre_get. WOULD_BLOCK: ask again on a worker. */
+gyre_err srv_visit_find(struct srv_visit *visit, unsigned flags);
+/* The key for a variant told apart by `names`; false if its form is too long. */
+bool srv_visit_variant_key(const struct srv_visit *visit, uint64_t generation, struct srv_str names,
+                           struct gyre_key *key_out);
+void srv_visit_forget_found(struct srv_visit *visit);
+
+/* ---- answer.c ---- */
+
+/* Answers with the stored response, as its `facts` and `fields` now are. */
+void srv_visit_answer_stored(struct srv_visit *visit, const struct srv_http_facts *facts,
+                             struct srv_http_fields fields);
+/* Passes the origin's response on. */
+void srv_visit_relay(struct srv_visit *visit);
+/* A short answer of our own. */
+void srv_visit_fail(struct srv_visit *visit, int status, const char *text);
+
+/* ---- ask.c ---- */
+
+/* Asks the origin, about what is stored or as the client did. */
+void srv_visit_ask(struct srv_visit *visit, bool is_conditional);
