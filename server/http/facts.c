@@ -64,7 +64,7 @@ static int64_t guessed_lifetime(int status, struct srv_http_fields fields,
     if (!may || !srv_http_date_field(fields, SRV_STR("last-modified"), date_s, &modified_s) ||
         modified_s >= date_s)
         return 0;
-    int64_t lifetime_s = (date_s - modified_s) / 100 * policy->heuristic_percent;
+    int64_t lifetime_s = (date_s - modified_s) * policy->heuristic_percent / 100;
     return lifetime_s < policy->heuristic_max_s ? lifetime_s : policy->heuristic_max_s;
 }
 
