@@ -181,6 +181,8 @@ void srv_body_out_resume(struct srv_exchange *ex)
 {
     if (ex->is_responded)
         srv_body_out_more(ex);
+    else
+        srv_out1_interim(ex);
 }
 
 static void destroy_source(struct srv_exchange *ex)

@@ -159,6 +159,12 @@ const struct srv_str *srv_request_field(const struct srv_request *req, const cha
 void srv_body_read(struct srv_exchange *ex,
                    void (*on_body)(void *ctx, enum srv_body_event event, struct srv_buf *buf));
 
+/* Sends an interim response (1xx) ahead of the final one; nothing where the client could not tell
+ * them apart (HTTP/1.0), or where libh2o has no place for it (HTTP/2). Not once srv_respond was
+ * called. */
+void srv_respond_interim(struct srv_exchange *ex, int status, const struct srv_field *fields,
+                         size_t n_fields);
+
 /* Sends the head and the source's bytes. Takes `source` (NULL: no body; for HEAD and 304 a source
  * is destroyed unread). The bytes must add up to content_length; fewer or more abort the
  * connection. Unbounded responses go in chunks, or with HTTP/1.0 up to the connection's end. At

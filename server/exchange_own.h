@@ -62,6 +62,7 @@ struct srv_exchange {
                            sent */
     char frame[SRV_OUT1_FRAME_MAX]; /* HTTP/1: of the chunk under way */
     enum srv_out1 out1;             /* HTTP/1 */
+    h2o_iovec_t interim;            /* HTTP/1: what the socket has not taken of 1xx responses */
     uint64_t out_left;              /* bytes the source still owes */
     h2o_timeout_entry_t timer;      /* send stall; abort */
     uint64_t sent_seen;             /* HTTP/2: body bytes sent, when the stall timer was set */
@@ -85,7 +86,7 @@ struct srv_exchange {
     bool is_unbounded; /* the source says where the body ends */
     bool is_chunked;   /* HTTP/1: pieces are framed */
     bool is_early;     /* HTTP/1: answered before the body had been read */
-    bool is_writing;   /* 100 Continue is being written through TLS */
+    bool is_writing;   /* an interim response is being written through TLS */
     bool must_close;
     bool is_logged; /* the access log was on when the request came */
 };

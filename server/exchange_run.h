@@ -69,7 +69,7 @@ void srv_body_out_arm(struct srv_exchange *ex);
 void srv_body_out_disarm(struct srv_exchange *ex);
 /* Sends the next of what the source has; what was handed over before must have been sent. */
 void srv_body_out_more(struct srv_exchange *ex);
-/* The connection may be written to again after a 100 Continue. */
+/* The connection may be written to again after an interim response. */
 void srv_body_out_resume(struct srv_exchange *ex);
 
 /* ---- out_h1.c ---- */
@@ -77,6 +77,8 @@ void srv_body_out_resume(struct srv_exchange *ex);
 /* Writes the response's head to memory, with the bytes of a body that go with it. */
 void srv_out1_head(struct srv_exchange *ex, const struct srv_response *response,
                    uint64_t announced_length);
+/* Writes what waits of interim responses, unless some are being written. */
+void srv_out1_interim(struct srv_exchange *ex);
 /* Puts the frame of a chunk of `len` bytes (0: the last) before what is sent next. A piece is below
  * 4 GiB. */
 void srv_out1_frame(struct srv_exchange *ex, size_t len);

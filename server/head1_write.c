@@ -57,8 +57,9 @@ size_t srv_head1_write(const struct srv_head1_answer *answer, char *to)
         at = put_bytes(at, answer->date, SRV_HTTP_DATE_LEN);
         at = PUT_LITERAL(at, "\r\nServer: Gyre\r\n");
     }
-    at = answer->keeps_connection ? PUT_LITERAL(at, "Connection: keep-alive\r\n")
-                                  : PUT_LITERAL(at, "Connection: close\r\n");
+    if (!answer->is_interim)
+        at = answer->keeps_connection ? PUT_LITERAL(at, "Connection: keep-alive\r\n")
+                                      : PUT_LITERAL(at, "Connection: close\r\n");
     if (answer->content_length != SRV_LENGTH_UNKNOWN) {
         at = PUT_LITERAL(at, "Content-Length: ");
         at = put_decimal(at, answer->content_length);

@@ -14,6 +14,7 @@ struct srv_head1_answer {
     uint64_t content_length; /* SRV_LENGTH_UNKNOWN: not announced */
     bool is_chunked;
     bool is_relayed; /* neither Date nor Server is added */
+    bool is_interim; /* nor Connection: a final response follows */
     const struct srv_field *fields;
     size_t n_fields;
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "server/check.h"
 #include "server/conn.h"
 #include "server/exchange_run.h"
 #include "server/fault.h"
@@ -46,8 +47,12 @@ void srv_out1_head(struct srv_exchange *ex, const struct srv_response *response,
     /* Through TLS each run of bytes is a record of its own, which costs more than a copy. */
     bool is_joined = ex->conn->is_tls && ex->bytes.iov_len <= JOINED_MAX;
     size_t n_joined = is_joined ? ex->bytes.iov_len : 0;
-    char *to = h2o_mem_alloc_pool(ex->pool, srv_head1_write_bound(&answer) + n_joined);
-    size_t len = srv_head1_write(&answer, to);
+    size_t n_before = ex->interim.len;
+    char *to = h2o_mem_alloc_pool(ex->pool, n_before + srv_head1_write_bound(&answer) + n_joined);
+    if (n_before > 0)
+        memcpy(to, ex->interim.base, n_before);
+    ex->interim = h2o_iovec_init(NULL, 0);
+    size_t len = n_before + srv_head1_write(&answer, to + n_before);
     if (n_joined > 0) {
         memcpy(to + len, ex->bytes.iov_base, n_joined);
         ex->bytes = (struct iovec){NULL, 0};
@@ -55,6 +60,57 @@ void srv_out1_head(struct srv_exchange *ex, const struct srv_response *response,
         ex->n_body_out += n_joined;
     }
     ex->out[0] = h2o_iovec_init(to, len + n_joined);
+}
+
+/* ---- Interim responses ---- */
+
+static void on_interim_written(h2o_socket_t *sock, const char *err)
+{
+    struct srv_conn *conn = sock->on_close.data;
+    if (err != NULL) {
+        srv_gate_h1_close(conn);
+        return;
+    }
+    conn->ex->is_writing = false;
+    srv_body_out_resume(conn->ex);
+}
+
+void srv_out1_interim(struct srv_exchange *ex)
+{
+    h2o_iovec_t *held = &ex->interim;
+    if (held->len == 0 || ex->is_writing)
+        return;
+    if (ex->conn->is_tls) {
+        ex->is_writing = true;
+        h2o_socket_write(ex->conn->sock, held, 1, on_interim_written);
+        *held = h2o_iovec_init(NULL, 0);
+        return;
+    }
+    ssize_t sent =
+        send(h2o_socket_get_fd(ex->conn->sock), held->base, held->len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    /* What is left goes with the next; a broken connection shows itself then. */
+    if (sent > 0)
+        *held = h2o_iovec_init(held->base + sent, held->len - (size_t)sent);
+}
+
+void srv_respond_interim(struct srv_exchange *ex, int status, const struct srv_field *fields,
+                         size_t n_fields)
+{
+    const struct srv_head1_answer answer = {.status = status,
+                                            .content_length = SRV_LENGTH_UNKNOWN,
+                                            .is_relayed = true,
+                                            .is_interim = true,
+                                            .fields = fields,
+                                            .n_fields = n_fields};
+    SRV_CHECK(!ex->is_responded);
+    if (ex->request.version != 11)
+        return;
+    size_t n_held = ex->interim.len;
+    char *to = h2o_mem_alloc_pool(ex->pool, n_held + srv_head1_write_bound(&answer));
+    if (n_held > 0)
+        memcpy(to, ex->interim.base, n_held);
+    ex->interim = h2o_iovec_init(to, n_held + srv_head1_write(&answer, to + n_held));
+    srv_out1_interim(ex);
 }
 
 /* ---- Chunks (RFC 9112, 7.1) ---- */

@@ -6,6 +6,8 @@ static const struct {
     int status;
     const char *reason;
 } reasons[] = {
+    {102, "Processing"},
+    {103, "Early Hints"},
     {200, "OK"},
     {201, "Created"},
     {202, "Accepted"},

@@ -90,6 +90,10 @@ void srv_visit_answer_stored(struct srv_visit *visit, const struct srv_http_fact
                              struct srv_http_fields fields)
 {
     char text[SRV_CONTENT_RANGE_MAX];
+    if (visit->ex == NULL) {
+        srv_visit_finish(visit);
+        return;
+    }
     uint64_t length = gyre_handle_info(visit->handle)->length, offset = 0, len = length;
     struct srv_http_selection selection = {.status = facts->status};
     if (visit->req->method == SRV_GET || visit->req->method == SRV_HEAD)
@@ -155,8 +159,11 @@ static enum srv_source_state next(struct srv_source *self, size_t max, struct io
         *piece_out = (struct iovec){(void *)(uintptr_t)bytes, len};
         return SRV_SOURCE_READY;
     }
-    if (state == SRV_FETCH_ENDED)
+    uint64_t length = srv_fetch_head(visit->fetch)->content_length;
+    if (state == SRV_FETCH_ENDED && length == SRV_LENGTH_UNKNOWN)
         return SRV_SOURCE_END;
+    if (state == SRV_FETCH_ENDED)
+        return SRV_SOURCE_FAILED; /* its framing was not what its length said */
     return state == SRV_FETCH_FAILED ? SRV_SOURCE_FAILED : SRV_SOURCE_WAIT;
 }
 
@@ -177,6 +184,10 @@ static void add_date(struct srv_visit *visit, struct srv_http_fields fields)
 
 void srv_visit_relay(struct srv_visit *visit)
 {
+    if (visit->ex == NULL) {
+        srv_visit_finish(visit);
+        return;
+    }
     const struct srv_http_head *head = srv_fetch_head(visit->fetch);
     struct srv_http_fields fields = srv_http_head_fields(head);
     bool is_bodyless = visit->req->method == SRV_HEAD || head->status == 204 ||
@@ -210,6 +221,10 @@ void srv_visit_relay(struct srv_visit *visit)
 
 void srv_visit_fail(struct srv_visit *visit, int status, const char *text)
 {
+    if (visit->ex == NULL) {
+        srv_visit_finish(visit);
+        return;
+    }
     visit->is_answered = true;
     if (!begin_fields(visit, 1)) {
         srv_respond_bytes(visit->ex, &(struct srv_response){.status = status}, NULL, 0);

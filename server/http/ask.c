@@ -33,10 +33,11 @@ static void on_failure(struct srv_visit *visit);
 
 static void go_and_relay(struct srv_visit *visit)
 {
-    srv_fetch_go(visit->fetch, &visit->put, true);
-    /* A response without bytes is stored before it is answered. */
+    srv_fetch_go(visit->fetch, &visit->put, visit->ex != NULL);
+    /* A response without bytes is stored before it is answered; so is one that nobody waits for. */
     const struct srv_http_head *head = srv_fetch_head(visit->fetch);
-    bool waits = visit->is_storing && (head->status == 204 || head->content_length == 0);
+    bool is_empty = head->status == 204 || head->content_length == 0;
+    bool waits = visit->is_storing && (is_empty || visit->ex == NULL);
     if (!waits)
         srv_visit_relay(visit);
     else if (srv_fetch_state(visit->fetch) == SRV_FETCH_FAILED)
@@ -197,9 +198,13 @@ static void find_doomed(struct srv_visit *visit, struct srv_http_fields fields)
 
 /* ---- Freshening ---- */
 
-/* On a worker. */
+/* On a worker. What has to go to another place is fetched there by the next who asks. */
 static void write_record(struct srv_visit *visit)
 {
+    if (visit->n_doomed > 0) {
+        forget(visit);
+        return;
+    }
     struct gyre_change change;
     gyre_change_init(&change);
     change.what = GYRE_CHANGE_META;
@@ -220,6 +225,18 @@ static void answer_freshened(struct srv_visit *visit)
                                 srv_http_record_fields(visit->record));
 }
 
+/* Whether what is stored would not be found by the fields it now has, or may not be kept. */
+static bool is_misplaced(const struct srv_visit *visit, struct srv_http_fields stored,
+                         struct srv_http_fields merged)
+{
+    char before[SRV_HTTP_VARY_NAMES_MAX], after[SRV_HTTP_VARY_NAMES_MAX];
+    size_t n_before = srv_http_vary_names(stored, before);
+    size_t n_after = srv_http_vary_names(merged, after);
+    return (visit->told.present & (SRV_CC_NO_STORE | SRV_CC_PRIVATE)) != 0 ||
+           srv_http_vary_is_any(merged) || n_after == SIZE_MAX || n_before != n_after ||
+           memcmp(before, after, n_after) != 0;
+}
+
 static bool merge(struct srv_visit *visit, struct srv_http_fields answer)
 {
     struct srv_http_fields stored = srv_http_record_fields(visit->record);
@@ -232,6 +249,9 @@ static bool merge(struct srv_visit *visit, struct srv_http_fields answer)
     srv_http_response_directives(fields, visit->site->policy.targets, &visit->told);
     srv_http_facts_of(visit->record->facts.status, fields, &visit->told, &times,
                       &visit->site->policy, &visit->facts);
+    visit->n_doomed = 0;
+    if (is_misplaced(visit, stored, fields))
+        visit->doomed[visit->n_doomed++] = visit->key;
     bool ok = make_record(visit, fields);
     free(merged);
     return ok;
@@ -292,6 +312,15 @@ static void take_facts(struct srv_visit *visit, struct srv_http_fields fields)
                       &visit->site->policy, &visit->facts);
 }
 
+/* RFC 9111, 4.3.5: a 200 to HEAD is news of the stored response. */
+static bool is_head_update(const struct srv_visit *visit, struct srv_http_fields fields)
+{
+    return visit->has_stored && visit->req->method == SRV_HEAD &&
+           srv_fetch_head(visit->fetch)->status == 200 && visit->record->facts.status == 200 &&
+           srv_http_head_says(srv_http_record_fields(visit->record),
+                              gyre_handle_info(visit->handle)->length, fields) == SRV_HTTP_FRESHEN;
+}
+
 static void on_head(struct srv_visit *visit)
 {
     const struct srv_http_head *head = srv_fetch_head(visit->fetch);
@@ -310,6 +339,10 @@ static void on_head(struct srv_visit *visit)
             return;
         case SRV_HTTP_REPLACE: break;
         }
+    }
+    if (is_head_update(visit, fields) && merge(visit, fields)) {
+        srv_visit_work(visit, write_record, go_and_relay);
+        return;
     }
     take_facts(visit, fields);
     find_doomed(visit, fields);
@@ -337,9 +370,19 @@ static void on_body(void *ctx, enum srv_body_event event, struct srv_buf *buf)
                    "the body did not come as announced\n");
 }
 
+static void pass_interims(struct srv_visit *visit)
+{
+    for (struct srv_fetch_interim *interim;
+         (interim = srv_fetch_take_interim(visit->fetch)) != NULL; free(interim))
+        if (visit->ex != NULL)
+            srv_respond_interim(visit->ex, interim->status, interim->fields, interim->n_fields);
+}
+
 static void on_change(void *data)
 {
     struct srv_visit *visit = data;
+    if (!visit->is_answered)
+        pass_interims(visit);
     enum srv_fetch_state state = srv_fetch_state(visit->fetch);
     if (visit->is_working_)
         return; /* what it does next looks again */
@@ -381,8 +424,7 @@ void srv_visit_ask(struct srv_visit *visit, bool is_conditional)
                                               .content_length = visit->req->content_length};
     visit->is_conditional = is_conditional;
     visit->is_again = true;
-    visit->fetch = srv_fetch_start(visit->site->fetcher, srv_exchange_loop(visit->ex), &request,
-                                   on_change, visit);
+    visit->fetch = srv_fetch_start(visit->site->fetcher, visit->loop, &request, on_change, visit);
     free(fields);
     if (visit->fetch == NULL)
         srv_visit_fail(visit, 503, "out of memory\n");

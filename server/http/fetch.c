@@ -13,6 +13,11 @@ static void destroy(struct srv_fetch *fetch)
 {
     SRV_CHECK(fetch->curl == NULL);
     gyre_put_abort(&fetch->put);
+    for (struct srv_fetch_interim *interim = fetch->interims, *next; interim != NULL;
+         interim = next) {
+        next = interim->next_;
+        free(interim);
+    }
     srv_buf_release(fetch->given);
     srv_http_head_fini(&fetch->head);
     curl_slist_free_all(fetch->fields);
@@ -176,6 +181,16 @@ int64_t srv_fetch_requested_ms(const struct srv_fetch *fetch)
 int64_t srv_fetch_received_ms(const struct srv_fetch *fetch)
 {
     return fetch->received_ms;
+}
+
+struct srv_fetch_interim *srv_fetch_take_interim(struct srv_fetch *fetch)
+{
+    pthread_mutex_lock(&fetch->lock);
+    struct srv_fetch_interim *interim = fetch->interims;
+    if (interim != NULL)
+        fetch->interims = interim->next_;
+    pthread_mutex_unlock(&fetch->lock);
+    return interim;
 }
 
 /* ---- Flowing ---- */

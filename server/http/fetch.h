@@ -25,7 +25,7 @@ struct srv_fetch;
 struct srv_fetcher;
 struct srv_loop;
 
-enum { SRV_FETCH_RING = 256 << 10 };
+enum { SRV_FETCH_RING = 256 << 10, SRV_FETCH_INTERIMS_MAX = 16 };
 
 /* How long to wait for an origin, in milliseconds. */
 struct srv_fetch_limits {
@@ -80,6 +80,19 @@ const struct srv_http_head *srv_fetch_head(const struct srv_fetch *fetch);
 /* Wall clock in milliseconds: when the request was handed to libcurl, when the head was whole. */
 int64_t srv_fetch_requested_ms(const struct srv_fetch *fetch);
 int64_t srv_fetch_received_ms(const struct srv_fetch *fetch);
+
+/* An interim response (1xx), with the fields that pass an intermediary. */
+struct srv_fetch_interim {
+    struct srv_fetch_interim *next_;
+    int status;
+    size_t n_fields;
+    struct srv_field fields[];
+};
+
+/* The next interim response that has come and was not taken yet, to be freed with free(); NULL:
+ * none. Those after the first SRV_FETCH_INTERIMS_MAX are dropped, and so is 100, which is between
+ * the origin and the fetch. */
+struct srv_fetch_interim *srv_fetch_take_interim(struct srv_fetch *fetch);
 
 /* Once, when ANSWERED: lets the body come. `*put` (may hold NULL) is taken; with `is_read` it also
  * goes into the ring. */

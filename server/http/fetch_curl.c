@@ -5,6 +5,7 @@
 
 #include "server/buf.h"
 #include "server/http/fetch_own.h"
+#include "server/http/forwarding.h"
 
 static void await(struct srv_fetch *fetch, long ms)
 {
@@ -13,7 +14,7 @@ static void await(struct srv_fetch *fetch, long ms)
 
 /* ---- The head ---- */
 
-/* A whole final head: told once. Interim ones are dropped, and trailers come after it. */
+/* A whole final head: told once. Trailers come after it. */
 static void answered(struct srv_fetch *fetch)
 {
     struct timespec now;
@@ -24,6 +25,49 @@ static void answered(struct srv_fetch *fetch)
     srv_fetch_tell_locked(fetch);
     pthread_mutex_unlock(&fetch->lock);
     await(fetch, srv_fetcher_limits(fetch->fetcher)->between_ms);
+}
+
+static struct srv_fetch_interim *copy_interim(const struct srv_http_head *head)
+{
+    struct srv_http_fields fields = srv_http_head_fields(head);
+    size_t len = 0;
+    for (size_t i = 0; i < fields.n; i++)
+        len += fields.at[i].name.len + fields.at[i].value.len;
+    struct srv_fetch_interim *copy =
+        malloc(sizeof *copy + fields.n * sizeof *copy->fields + len + 1);
+    if (copy == NULL)
+        return NULL;
+    char *to = (char *)(copy->fields + fields.n);
+    copy->next_ = NULL;
+    copy->status = head->status;
+    copy->n_fields = srv_http_pass(fields, copy->fields);
+    for (size_t i = 0; i < copy->n_fields; i++) {
+        struct srv_field *field = &copy->fields[i];
+        char *value = mempcpy(to, field->name.base, field->name.len);
+        char *end = mempcpy(value, field->value.base, field->value.len);
+        field->name.base = to;
+        field->value.base = value;
+        to = end;
+    }
+    return copy;
+}
+
+/* RFC 9110, 15.2: 1xx responses pass, but 100, which has answered the fetch's own Expect. */
+static void pass_interim(struct srv_fetch *fetch)
+{
+    if (fetch->head.status <= 101 || fetch->n_interims == SRV_FETCH_INTERIMS_MAX)
+        return;
+    struct srv_fetch_interim *interim = copy_interim(&fetch->head);
+    if (interim == NULL)
+        return; /* the final response does without */
+    fetch->n_interims++;
+    pthread_mutex_lock(&fetch->lock);
+    struct srv_fetch_interim **last = &fetch->interims;
+    while (*last != NULL)
+        last = &(*last)->next_;
+    *last = interim;
+    srv_fetch_tell_locked(fetch);
+    pthread_mutex_unlock(&fetch->lock);
 }
 
 static size_t on_head(char *bytes, size_t size, size_t n, void *data)
@@ -37,6 +81,8 @@ static size_t on_head(char *bytes, size_t size, size_t n, void *data)
         return 0;
     if (state == SRV_HTTP_HEAD_DONE && fetch->head.status >= 200)
         answered(fetch);
+    else if (state == SRV_HTTP_HEAD_DONE)
+        pass_interim(fetch);
     return line.len;
 }
 
@@ -148,6 +194,8 @@ static bool set_response(struct srv_fetch *fetch, CURL *curl)
     SET(CURLOPT_WRITEDATA, fetch);
     SET(CURLOPT_PRIVATE, fetch);
     SET(CURLOPT_HTTP09_ALLOWED, 0L);
+    /* Bodies are passed on as they are: no coding is undone but chunks. */
+    SET(CURLOPT_HTTP_CONTENT_DECODING, 0L);
     SET(CURLOPT_CONNECTTIMEOUT_MS, srv_fetcher_limits(fetch->fetcher)->connect_ms);
     return ok;
 }

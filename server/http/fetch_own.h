@@ -29,20 +29,22 @@ struct srv_fetch {
     struct srv_job event;
 
     pthread_mutex_t lock;
-    enum srv_fetch_state state;  /* [w] */
-    enum srv_fetch_fault fault;  /* [w] */
-    bool is_posted;              /* [w] */
-    bool is_let_go;              /* [w] by the loop */
-    bool is_going;               /* [w] srv_fetch_go was called */
-    bool is_read;                /* [w] the body goes into the ring */
-    bool is_complete;            /* [w] the body's framing is at its end */
-    struct gyre_put *put;        /* [w] until is_going, then [t] */
-    char *ring;                  /* [w] SRV_FETCH_RING bytes; NULL until needed */
-    size_t ring_start, ring_len; /* [w] */
-    struct srv_buf *given;       /* [w] of the request's body; NULL: none */
-    size_t given_off;            /* [t] */
-    bool is_given_end;           /* [w] */
-    bool wants;                  /* [w] */
+    enum srv_fetch_state state;         /* [w] */
+    enum srv_fetch_fault fault;         /* [w] */
+    bool is_posted;                     /* [w] */
+    bool is_let_go;                     /* [w] by the loop */
+    bool is_going;                      /* [w] srv_fetch_go was called */
+    bool is_read;                       /* [w] the body goes into the ring */
+    bool is_complete;                   /* [w] the body's framing is at its end */
+    struct srv_fetch_interim *interims; /* [w] in the order in which they came */
+    unsigned n_interims;                /* [t] */
+    struct gyre_put *put;               /* [w] until is_going, then [t] */
+    char *ring;                         /* [w] SRV_FETCH_RING bytes; NULL until needed */
+    size_t ring_start, ring_len;        /* [w] */
+    struct srv_buf *given;              /* [w] of the request's body; NULL: none */
+    size_t given_off;                   /* [t] */
+    bool is_given_end;                  /* [w] */
+    bool wants;                         /* [w] */
 
     struct srv_http_head head; /* [t] until ANSWERED, then const */
     int64_t requested_ms, received_ms;

@@ -140,6 +140,24 @@ static bool take_length(struct srv_http_head *head)
     return true;
 }
 
+/* RFC 9112, 6.1 and 7: no TE is sent, so that only "chunked" may come. What nobody knows is taken
+ * for what it says of the framing, which is then the connection's end (6.3), and for nothing else;
+ * beside a length it could hide a second response. */
+static bool take_codings(struct srv_http_head *head)
+{
+    const struct srv_str known = SRV_STR("gzip,x-gzip,deflate,compress,x-compress");
+    struct srv_http_members walk = {.name = SRV_STR("transfer-encoding")};
+    struct srv_str member;
+    bool has_length = head->content_length != SRV_LENGTH_UNKNOWN;
+    while (srv_http_next_member(srv_http_head_fields(head), &walk, &member)) {
+        bool is_chunked = srv_http_names_hold(SRV_STR("chunked"), member);
+        if (srv_http_names_hold(known, member) || (has_length && !is_chunked))
+            return false;
+        head->content_length = SRV_LENGTH_UNKNOWN;
+    }
+    return true;
+}
+
 static enum srv_http_head_state end(struct srv_http_head *head)
 {
     free(head->fields);
@@ -151,7 +169,7 @@ static enum srv_http_head_state end(struct srv_http_head *head)
         head->fields[i] = (struct srv_field){{head->text_ + place->name_off, place->name_len},
                                              {head->text_ + place->value_off, place->value_len}};
     }
-    if (!take_length(head))
+    if (!take_length(head) || !take_codings(head))
         return bad(head);
     return head->state = SRV_HTTP_HEAD_DONE;
 }

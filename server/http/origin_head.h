@@ -9,7 +9,9 @@
  *
  * Refused: a status line or field that does not follow the grammar, controls in values, names that
  * are no tokens, more than SRV_HTTP_FIELDS_MAX fields, a head longer than SRV_HTTP_HEAD_MAX,
- * several different Content-Lengths. Folded lines are joined by a space (RFC 9112, 5.2).
+ * several different Content-Lengths, a transfer coding that the request has not allowed and that
+ * would have to be undone. A length beside a transfer coding does not count (RFC 9112, 6.3). Folded
+ * lines are joined by a space (RFC 9112, 5.2).
  */
 #pragma once
 

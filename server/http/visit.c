@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/check.h"
+#include "server/http/refreshes.h"
 #include "server/http/site.h"
 #include "server/loop.h"
 
@@ -36,7 +37,8 @@ struct srv_site *srv_site_create(const struct srv_site_config *config)
     site->policy = srv_http_policy_default;
     site->origin = strdup(config->origin);
     site->fetcher = srv_fetcher_create(&limits);
-    if (site->origin == NULL || site->fetcher == NULL) {
+    site->refreshes = srv_refreshes_create();
+    if (site->origin == NULL || site->fetcher == NULL || site->refreshes == NULL) {
         srv_site_destroy(site);
         return NULL;
     }
@@ -48,14 +50,36 @@ void srv_site_destroy(struct srv_site *site)
     if (site == NULL)
         return;
     srv_fetcher_destroy(site->fetcher);
+    srv_refreshes_destroy(site->refreshes);
     free(site->origin);
     free(site);
 }
 
 /* ---- A visit's life ---- */
 
-static void destroy(struct srv_visit *visit)
+struct srv_visit *srv_visit_create(struct srv_site *site, struct srv_exchange *ex)
 {
+    struct srv_conn *share = site == NULL ? NULL : srv_work_begin(ex);
+    struct srv_visit *visit = share == NULL ? NULL : calloc(1, sizeof *visit);
+    struct srv_http_record *record = visit == NULL ? NULL : malloc(sizeof *record);
+    if (record == NULL) {
+        free(visit);
+        srv_work_end(share);
+        return NULL;
+    }
+    visit->site = site;
+    visit->ex = ex;
+    visit->loop = srv_exchange_loop(ex);
+    visit->share = share;
+    visit->record = record;
+    visit->now_ms = (int64_t)srv_loop_now_ms(visit->loop);
+    return visit;
+}
+
+void srv_visit_discard(struct srv_visit *visit)
+{
+    if (visit == NULL)
+        return;
     /* What is being stored goes on without its client. */
     srv_fetch_end(visit->fetch, visit->is_storing);
     gyre_put_abort(&visit->put);
@@ -65,7 +89,15 @@ static void destroy(struct srv_visit *visit)
     free(visit->record_bytes);
     free(visit->index_names);
     free(visit->fields);
+    free(visit->own_request);
     free(visit);
+}
+
+void srv_visit_finish(struct srv_visit *visit)
+{
+    SRV_CHECK(visit->ex == NULL && !visit->is_working_);
+    srv_refresh_end(visit->site->refreshes, &visit->refreshed);
+    srv_visit_discard(visit);
 }
 
 static void on_gone(void *ctx)
@@ -73,7 +105,7 @@ static void on_gone(void *ctx)
     struct srv_visit *visit = ctx;
     visit->is_gone_ = true;
     if (!visit->is_working_)
-        destroy(visit);
+        srv_visit_discard(visit);
 }
 
 static struct srv_visit *visit_of(struct srv_job *job)
@@ -92,7 +124,7 @@ static void on_done(struct srv_job *job)
     struct srv_visit *visit = visit_of(job);
     visit->is_working_ = false;
     if (visit->is_gone_)
-        destroy(visit);
+        srv_visit_discard(visit);
     else
         visit->next_(visit);
 }
@@ -105,7 +137,7 @@ void srv_visit_work(struct srv_visit *visit, void (*work)(struct srv_visit *visi
     visit->work_ = work;
     visit->next_ = next;
     visit->is_working_ = true;
-    srv_job_submit_admitted(visit->site->pool, srv_exchange_loop(visit->ex), &visit->job_);
+    srv_job_submit_admitted(visit->site->pool, visit->loop, &visit->job_);
 }
 
 /* ---- Deciding ---- */
@@ -122,6 +154,10 @@ void srv_visit_decide(struct srv_visit *visit)
         decision.forward = SRV_HTTP_FORWARD_VARY_MISS;
     visit->handled = (struct srv_http_handled){.forward = decision.forward};
     switch (decision.action) {
+    case SRV_HTTP_REFRESH:
+        srv_visit_refresh(visit);
+        visit->handled.forward = SRV_HTTP_FORWARD_NONE;
+        /* fall through */
     case SRV_HTTP_SERVE:
     case SRV_HTTP_SERVE_STALE:
         srv_visit_answer_stored(visit, &visit->record->facts,
@@ -129,7 +165,6 @@ void srv_visit_decide(struct srv_visit *visit)
         break;
     case SRV_HTTP_REFUSE: srv_visit_fail(visit, 504, "nothing of use is stored\n"); break;
     case SRV_HTTP_FETCH: srv_visit_ask(visit, false); break;
-    case SRV_HTTP_REFRESH:
     case SRV_HTTP_VALIDATE: srv_visit_ask(visit, visit->req->method == SRV_GET); break;
     }
 }
@@ -168,22 +203,13 @@ void srv_site_start(void *data, struct srv_exchange *ex)
     struct srv_site *site = data;
     const struct srv_request *req = srv_exchange_request(ex);
     srv_exchange_note(ex, operation_of(req->method));
-    struct srv_conn *share = site == NULL ? NULL : srv_work_begin(ex);
-    struct srv_visit *visit = share == NULL ? NULL : calloc(1, sizeof *visit);
-    if (visit != NULL)
-        visit->record = malloc(sizeof *visit->record);
-    if (visit == NULL || visit->record == NULL) {
-        free(visit);
-        srv_work_end(share);
+    struct srv_visit *visit = srv_visit_create(site, ex);
+    if (visit == NULL) {
         answer_busy(ex);
         return;
     }
-    visit->site = site;
-    visit->ex = ex;
     visit->req = req;
-    visit->share = share;
     visit->request = (struct srv_http_fields){req->fields, req->n_fields};
-    visit->now_ms = (int64_t)srv_loop_now_ms(srv_exchange_loop(ex));
     /* Path and query lie beside each other, as they were sent. */
     visit->target = req->path;
     if (req->query.base == req->path.base + req->path.len + 1)

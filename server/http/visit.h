@@ -1,12 +1,14 @@
 /* One request to a site while it is being answered.
  *
- *   START -> find -> decide -+-> answer from the store
- *                            +-> ask the origin -> its head -+-> relay it, and store it if it may
- * be
+ *   START -> find -> decide -+-> answer from the store [and refresh behind]
+ *                            +-> ask the origin -> its head -+-> relay it, and store it if allowed
  *                                                            +-> freshen the stored one, answer
  *                                                            +-> stale one stands in, or an error
  *
- * Owns:    a visit owns itself: it is freed once the exchange has ended and no job is out.
+ * A visit without an exchange refreshes what is stored; nobody waits for it.
+ *
+ * Owns:    a visit owns itself: it is freed once the exchange has ended and no job is out; without
+ *          an exchange by srv_visit_finish.
  * Threads: the exchange's loop; `work` of srv_visit_work on a worker, which touches what the visit
  *          holds but neither exchange nor request.
  * Blocks:  `work` may; nothing else.
@@ -25,6 +27,7 @@ struct srv_site {
     struct gyre_store *store;
     struct srv_pool *pool;
     struct srv_fetcher *fetcher;
+    struct srv_refreshes *refreshes;
     struct srv_http_policy policy;
     char *origin;
 };
@@ -40,7 +43,10 @@ struct srv_visit_source {
 
 struct srv_visit {
     struct srv_site *site;
-    struct srv_exchange *ex;
+    struct srv_exchange *ex;               /* NULL: it refreshes */
+    struct srv_visit_request *own_request; /* where `req` is then */
+    struct gyre_key refreshed;             /* what is being refreshed then */
+    struct srv_loop *loop;
     const struct srv_request *req;
     struct srv_conn *share;
     struct srv_http_fields request;
@@ -93,11 +99,23 @@ struct srv_visit {
 
 /* ---- visit.c ---- */
 
+/* A visit at its beginning; NULL if it cannot be had, or its connection has enough of them. */
+struct srv_visit *srv_visit_create(struct srv_site *site, struct srv_exchange *ex);
+/* Frees one that has begun nothing. NULL is allowed. */
+void srv_visit_discard(struct srv_visit *visit);
+/* A refresh is over, and the visit gone. */
+void srv_visit_finish(struct srv_visit *visit);
+
 /* Runs `work` on a worker, then `next` on the loop unless the exchange has ended. */
 void srv_visit_work(struct srv_visit *visit, void (*work)(struct srv_visit *visit),
                     void (*next)(struct srv_visit *visit));
 /* Decides, with what was found. */
 void srv_visit_decide(struct srv_visit *visit);
+
+/* ---- refresh.c ---- */
+
+/* Starts to validate what `visit` has found, unless that is under way. */
+void srv_visit_refresh(const struct srv_visit *visit);
 
 /* ---- lookup.c ---- */
 
@@ -111,6 +129,8 @@ bool srv_visit_variant_key(const struct srv_visit *visit, uint64_t generation, s
 void srv_visit_forget_found(struct srv_visit *visit);
 
 /* ---- answer.c ---- */
+
+/* For a refresh each of these is its end. */
 
 /* Answers with the stored response, as its `facts` and `fields` now are. */
 void srv_visit_answer_stored(struct srv_visit *visit, const struct srv_http_facts *facts,

@@ -73,7 +73,10 @@ void srv_s3_head_init(struct srv_s3_head *head, const struct srv_s3_call *call)
 void srv_s3_answer_empty(const struct srv_s3_call *call, int status, const struct srv_s3_head *head,
                          uint64_t content_length)
 {
-    struct srv_response res = {status, head->fields, head->n, content_length};
+    const struct srv_response res = {.status = status,
+                                     .fields = head->fields,
+                                     .n_fields = head->n,
+                                     .content_length = content_length};
     srv_respond(call->ex, &res, NULL);
 }
 
@@ -87,7 +90,10 @@ void srv_s3_answer_xml(const struct srv_s3_call *call, struct srv_s3_head *head,
         srv_s3_fail(call, SRV_S3_SLOW_DOWN, NULL);
     } else {
         srv_s3_head_add(head, "Content-Type", srv_s3_str("application/xml"));
-        struct srv_response res = {200, head->fields, head->n, len};
+        const struct srv_response res = {.status = 200,
+                                         .fields = head->fields,
+                                         .n_fields = head->n,
+                                         .content_length = len};
         srv_respond_owned(call->ex, &res, document, len);
     }
     srv_xml_fini(xml);
@@ -138,7 +144,10 @@ void srv_s3_fail_with(const struct srv_s3_call *call, enum srv_s3_code code, con
     srv_s3_error_write(&xml, &error);
     struct srv_str document = srv_xml_view(&xml); /* empty if memory ran out: the status remains */
     srv_s3_head_add(head, "Content-Type", srv_s3_str("application/xml"));
-    struct srv_response res = {status, head->fields, head->n, document.len};
+    const struct srv_response res = {.status = status,
+                                     .fields = head->fields,
+                                     .n_fields = head->n,
+                                     .content_length = document.len};
     srv_respond_bytes(call->ex, &res, document.base, document.len);
     srv_xml_fini(&xml);
 }

@@ -1,5 +1,6 @@
 """A cache in front of a scripted origin: hits, validation, what is passed, and bodies that break off."""
 import http.server
+import socket
 import socketserver
 import threading
 import time
@@ -151,6 +152,121 @@ def broken(server, origin):
     gs.check_eq("and is not stored", len(origin.requests("/cut")), 2)
 
 
+def raw(server, request):
+    """What the server sends for one request that asks it to close, as bytes."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as sock:
+        sock.sendall(request)
+        return b"".join(iter(lambda: sock.recv(65536), b""))
+
+
+def interim(server, origin):
+    def script(handler, n):
+        handler.send_response_only(100)
+        handler.end_headers()
+        handler.send_response_only(102)
+        handler.end_headers()
+        handler.send_response_only(103)
+        handler.send_header("Link", "</a.css>; rel=preload")
+        handler.send_header("Connection", "X-Hop")
+        handler.send_header("X-Hop", "1")
+        handler.end_headers()
+        answer(body=b"final", Cache_Control="max-age=60")(handler, n)
+    origin.on("/interim", script)
+    head = b"GET /interim HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    got = raw(server, head)
+    gs.check_eq("interim responses come first, without fields of one hop", got.partition(b"HTTP/1.1 200")[0],
+                b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n")
+    gs.check("then the final one", got.endswith(b"\r\n\r\nfinal"), got)
+    again = raw(server, head)
+    gs.check("a hit has none, nor their fields", again.startswith(b"HTTP/1.1 200 ") and b"link" not in again, again)
+    gs.check("none for HTTP/1.0", raw(server, head.replace(b"/interim", b"/interim?10").replace(b"HTTP/1.1", b"HTTP/1.0")).startswith(b"HTTP/1.1 404"))
+
+
+def strange_coding(server, origin):
+    def script(coding, *fields):
+        def send(handler, _n):
+            handler.send_response(200)
+            for name, value in (("Transfer-Encoding", coding), ("Cache-Control", "max-age=60"), *fields):
+                handler.send_header(name, value)
+            handler.end_headers()
+            handler.wfile.write(b"strange")
+            handler.close_connection = True
+        return send
+    origin.on("/strange", script("nobody-knows"))
+    origin.on("/gzip", script("gzip"))
+    origin.on("/both", script("nobody-knows", ("Content-Length", "3")))
+    for what in ("as it comes", "from the store"):
+        got = server.request("GET", "/strange")
+        gs.check_eq(f"an unknown transfer coding, {what}", (got.status, got.body), (200, b"strange"))
+        gs.check("its name is not passed on", "strange" not in got.headers.get("transfer-encoding", ""), got)
+    gs.check_eq("one request", len(origin.requests("/strange")), 1)
+    gs.check_eq("one that would have to be undone is no answer", server.request("GET", "/gzip").status, 502)
+    gs.check_eq("nor one beside a length", server.request("GET", "/both").status, 502)
+
+
+def refreshed_behind(server, origin):
+    go_on = threading.Event()
+
+    def script(handler, n):
+        if n == 2:
+            go_on.wait(60)
+        if n == 3:
+            handler.close_connection = True  # a refresh that breaks
+            return
+        answer(body=b"%d" % n, Cache_Control="max-age=1, stale-while-revalidate=600")(handler, n)
+    origin.on("/behind", script)
+    server.request("GET", "/behind")
+    time.sleep(1.1)
+    gs.check_eq("stale ones are answered at once", [server.request("GET", "/behind").body for _ in range(5)], [b"1"] * 5)
+    gs.check("the origin is asked behind", gs.wait_until(lambda: len(origin.requests("/behind")) == 2))
+    go_on.set()
+    gs.check("what came is what is stored", gs.wait_until(lambda: int(server.request("GET", "/behind").body) >= 2))
+    gs.check("one that breaks is followed by another", gs.wait_until(lambda: int(server.request("GET", "/behind").body) >= 4, step_s=0.2))
+
+
+def told_by_head(server, origin):
+    fields = {"ETag": '"v"', "X_New": "1", "Cache_Control": "max-age=1"}
+
+    def script(handler, n):
+        own = fields if n == 1 else {**fields, "X_New": "2", "Cache_Control": "max-age=600"} if n == 2 else {**fields, "ETag": '"w"'}
+        answer(body=b"head", **own)(handler, n)
+    origin.on("/head", script)
+    server.request("GET", "/head")
+    time.sleep(1.1)
+    server.request("HEAD", "/head")
+    got = server.request("GET", "/head")
+    gs.check_eq("a HEAD freshens", (got.body, got.headers.get("x-new"), len(origin.requests("/head"))), (b"head", "2", 2))
+    server.request("HEAD", "/head", headers={"Cache-Control": "no-cache"})
+    server.request("GET", "/head")
+    gs.check_eq("or tells that another is there", [r[0] for r in origin.requests("/head")], ["GET", "HEAD", "HEAD", "GET"])
+
+
+def varies_anew(server, origin):
+    def script(handler, n):
+        if n == 2:
+            answer(304, ETag='"v"', Vary="Foo", Cache_Control="max-age=600")(handler, n)
+        else:
+            answer(body=(handler.headers.get("Foo") or "none").encode(), ETag='"v"', Cache_Control="no-cache" if n == 1 else "max-age=600",
+                   **({} if n == 1 else {"Vary": "Foo"}))(handler, n)
+    origin.on("/anew", script)
+    gs.check_eq("first, without Vary", server.request("GET", "/anew", headers={"Foo": "1"}).body, b"1")
+    gs.check_eq("a 304 adds one", server.request("GET", "/anew", headers={"Foo": "1"}).body, b"1")
+    gs.check_eq("others do not get what is not theirs", server.request("GET", "/anew", headers={"Foo": "2"}).body, b"2")
+
+
+def wrong_lengths(server, origin):
+    def script(handler, _n):
+        handler.send_response(200)
+        handler.send_header("Content-Length", "100")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.send_header("Cache-Control", "max-age=60")
+        handler.end_headers()
+        handler.wfile.write(b"3\r\nabc\r\n0\r\n\r\n")
+    origin.on("/chunks", script)
+    for _ in range(2):
+        gs.check_eq("chunks win over a length", server.request("GET", "/chunks").body, b"abc")
+
+
 def stale_without_origin(server, origin):
     origin.on("/stale", answer(body=b"old", Cache_Control="max-age=1"))
     origin.on("/strict", answer(body=b"old", Cache_Control="max-age=1, must-revalidate"))
@@ -168,5 +284,6 @@ def stale_without_origin(server, origin):
 the_origin = Origin()
 with gs.Server("--origin", f"http://127.0.0.1:{the_origin.server_address[1]}") as the_server:
     gs.run(*(lambda test=test: test(the_server, the_origin) for test in (hit_and_miss, chunked, validated, varied, passed, invalidated,
-                                                                          broken, stale_without_origin)))
+                                                                          broken, interim, strange_coding, refreshed_behind, told_by_head,
+                                                                          varies_anew, wrong_lengths, stale_without_origin)))
 gs.finish()

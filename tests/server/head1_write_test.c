@@ -63,3 +63,15 @@ TEST(fields_follow_in_their_order_and_spelling)
                  "HTTP/1.1 200 OK" START
                  "close\r\nContent-Length: 4096\r\nETag: \"x\"\r\nx-Empty: \r\nB: c d\r\n\r\n");
 }
+
+TEST(interim_heads_say_nothing_of_their_own)
+{
+    const struct srv_field fields[] = {{{"link", 4}, {"x", 1}}};
+    CHECK_EQ_STR(written((struct srv_head1_answer){.status = 103,
+                                                   .content_length = SRV_LENGTH_UNKNOWN,
+                                                   .is_relayed = true,
+                                                   .is_interim = true,
+                                                   .fields = fields,
+                                                   .n_fields = 1}),
+                 "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n");
+}

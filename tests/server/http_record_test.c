@@ -98,6 +98,14 @@ TEST(heads_that_are_read)
     CHECK_EQ_INT(head.status, 999);
     CHECK(head.content_length == SRV_LENGTH_UNKNOWN);
     srv_http_head_fini(&head);
+    CHECK_EQ_INT(feed(&head, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"
+                             "Transfer-Encoding: Chunked\r\n\r\n"),
+                 SRV_HTTP_HEAD_DONE);
+    CHECK(head.content_length == SRV_LENGTH_UNKNOWN);
+    srv_http_head_fini(&head);
+    CHECK_EQ_INT(feed(&head, "HTTP/1.1 200 OK\r\nTransfer-Encoding: none-knows\r\n\r\n"),
+                 SRV_HTTP_HEAD_DONE);
+    srv_http_head_fini(&head);
 }
 
 TEST(heads_that_are_refused)
@@ -122,6 +130,8 @@ TEST(heads_that_are_refused)
         "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
         "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: none-knows\r\nContent-Length: 5\r\n\r\n",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct srv_http_head head = {0};
