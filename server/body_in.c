@@ -265,7 +265,8 @@ static bool report(struct srv_exchange *ex, enum step step)
     } else if (step == STEP_BAD) {
         SRV_COUNT(ex->loop, bodies_malformed, 1);
         srv_body_in_deliver(ex, SRV_BODY_MALFORMED);
-    } else if (is_full(in)) {
+    } else if (is_full(in) ||
+               (in->is_streamed && step == STEP_EMPTY && in->buf != NULL && in->buf->len > 0)) {
         in->is_fast = h2o_now(ex->loop->ctx.loop) - in->buf_started_ms <= FAST_MS;
         srv_body_in_deliver(ex, SRV_BODY_DATA);
     } else {
@@ -411,6 +412,11 @@ void srv_body_read(struct srv_exchange *ex,
         send_continue(ex);
     if (!in->is_pumping)
         pump(ex, false);
+}
+
+void srv_body_stream(struct srv_exchange *ex)
+{
+    ex->in.is_streamed = true;
 }
 
 bool srv_body_in_is_short(const struct srv_exchange *ex)

@@ -26,7 +26,8 @@ enum {
     WORKERS_MIN = 4,
     QUEUED_PER_WORKER = 256,
     ERROR_MAX = 1024,
-    FILES_SPARE = 64
+    FILES_SPARE = 64,
+    ORIGIN_IDLE = 64 /* connections to an origin that are kept without a request */
 };
 
 /* ---- Listeners ---- */
@@ -231,8 +232,15 @@ static bool s3_create(struct srv_server *server)
 /* What stands in front of an origin. */
 static bool site_create(struct srv_server *server)
 {
+    const struct srv_options *options = server->options;
     const struct srv_site_config config = {
-        .store = server->store, .pool = server->pool, .origin = server->options->origin};
+        .store = server->store,
+        .pool = server->pool,
+        .origin = options->origin,
+        .limits = {.connect_ms = (long)options->origin_connect_timeout,
+                   .first_byte_ms = (long)options->origin_first_byte_timeout,
+                   .between_ms = (long)options->origin_between_bytes_timeout,
+                   .connections = ORIGIN_IDLE}};
     if (config.origin == NULL)
         return true;
     server->site = srv_site_create(&config);

@@ -159,6 +159,10 @@ const struct srv_str *srv_request_field(const struct srv_request *req, const cha
 void srv_body_read(struct srv_exchange *ex,
                    void (*on_body)(void *ctx, enum srv_body_event event, struct srv_buf *buf));
 
+/* From now on what has come of the body is handed over as it comes, not only once a buffer is full:
+ * for handlers that pass it on. */
+void srv_body_stream(struct srv_exchange *ex);
+
 /* Sends an interim response (1xx) ahead of the final one; nothing where the client could not tell
  * them apart (HTTP/1.0), or where libh2o has no place for it (HTTP/2). Not once srv_respond was
  * called. */

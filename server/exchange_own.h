@@ -28,6 +28,7 @@ struct srv_body_in {
     bool is_discarding; /* answered; what still comes is dropped */
     bool owes_continue; /* `Expect: 100-continue` not answered */
     bool is_fast;       /* the last buffer filled quickly: use large ones */
+    bool is_streamed;   /* what has come is handed over, be it little */
     bool is_pumping;    /* the pump is on the stack */
 };
 

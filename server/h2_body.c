@@ -93,14 +93,15 @@ static void deliver(struct srv_conn *conn, struct srv_h2_body *body)
 }
 
 /* Whether there is something to hand over. A buffer goes when it is full or the body complete;
- * sooner if the connection holds much, or many slow bodies could fill the window with buffers that
- * never do. */
+ * sooner if the handler passes it on, if the connection holds much, or many slow bodies could fill
+ * the window with buffers that never do. */
 static bool is_ready(const struct srv_conn *conn, const struct srv_h2_body *body)
 {
     const struct srv_buf *buf = body->first;
     if (body->is_ended || body->is_bad || body->is_overload)
         return true;
-    return buf != NULL && (buf->len == buf->capacity || conn->h2->held >= HELD_MUCH);
+    bool is_streamed = body->ex != NULL && body->ex->in.is_streamed;
+    return buf != NULL && (buf->len == buf->capacity || is_streamed || conn->h2->held >= HELD_MUCH);
 }
 
 static void pump(struct srv_conn *conn, struct srv_h2_body *body)

@@ -125,6 +125,9 @@ static bool visit_set(struct srv_options *options, const struct srv_option *opti
 static void set_defaults(struct srv_options *options)
 {
     *options = (struct srv_options){
+        .origin_connect_timeout = 5000,
+        .origin_first_byte_timeout = 60000,
+        .origin_between_bytes_timeout = 30000,
         .sync_interval = 30000,
         .max_connections = 10000,
         .buffer_budget = UINT64_C(256) << 20,
@@ -213,6 +216,12 @@ static bool check_least(const struct srv_options *options, char *error_out)
         {"--address-buffers", options->address_buffers != 0 ? options->address_buffers : UINT64_MAX,
          1 << 20, "give at least 1M"},
         {"--lifecycle-day", options->lifecycle_day, 1000, "give at least 1s"},
+        {"--origin-connect-timeout", options->origin_connect_timeout, 1,
+         "give more than 0, such as 5s"},
+        {"--origin-first-byte-timeout", options->origin_first_byte_timeout, 1,
+         "give more than 0, such as 60s"},
+        {"--origin-between-bytes-timeout", options->origin_between_bytes_timeout, 1,
+         "give more than 0, such as 30s"},
         {"--handshake-timeout", options->handshake_timeout, 1, "give more than 0, such as 10s"},
         {"--head-timeout", options->head_timeout, 1, "give more than 0, such as 10s"},
         {"--idle-timeout", options->idle_timeout, 1, "give more than 0, such as 60s"},

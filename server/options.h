@@ -41,7 +41,10 @@ struct srv_options {
     char *config;
     struct srv_address listen[SRV_LISTEN_MAX];
     size_t n_listen;
-    char *origin;                     /* NULL: the listeners serve S3 */
+    char *origin;                    /* NULL: the listeners serve S3 */
+    uint64_t origin_connect_timeout; /* ms, as the following */
+    uint64_t origin_first_byte_timeout;
+    uint64_t origin_between_bytes_timeout;
     char *admin;                      /* NULL: the default */
     struct srv_address admin_address; /* of an admin that is ADDR:PORT */
     struct srv_data_option data[SRV_DATA_MAX];

@@ -354,12 +354,28 @@ static void on_head(struct srv_visit *visit)
 
 /* ---- The request's body ---- */
 
+static void on_change(void *data);
+
+/* Whether an answer is to wait. Nothing can be read of a client that is being answered, so that
+ * what the origin says to the head alone is passed on once it has the whole body; libcurl, which
+ * goes on sending that long, does not come to an end otherwise. A refusal it takes for the end of
+ * the body (statuses from 300 on), and so may the client. */
+static bool owes_body(const struct srv_visit *visit)
+{
+    return !visit->is_body_given && srv_fetch_head(visit->fetch)->status < 300;
+}
+
 static void on_body(void *ctx, enum srv_body_event event, struct srv_buf *buf)
 {
     struct srv_visit *visit = ctx;
     visit->is_body_asked = false;
     if (event == SRV_BODY_DATA || event == SRV_BODY_END) {
-        srv_fetch_give(visit->fetch, buf, event == SRV_BODY_END);
+        visit->n_given += buf == NULL ? 0 : buf->len;
+        visit->is_body_given =
+            event == SRV_BODY_END || visit->n_given == visit->req->content_length;
+        srv_fetch_give(visit->fetch, buf, visit->is_body_given);
+        if (visit->is_body_given)
+            on_change(visit); /* the answer may have waited for it */
         return;
     }
     end_fetch(visit);
@@ -386,7 +402,8 @@ static void on_change(void *data)
     enum srv_fetch_state state = srv_fetch_state(visit->fetch);
     if (visit->is_working_)
         return; /* what it does next looks again */
-    if (!visit->is_head_seen && !visit->is_answered && state == SRV_FETCH_ANSWERED)
+    if (!visit->is_head_seen && !visit->is_answered && state == SRV_FETCH_ANSWERED &&
+        !owes_body(visit))
         on_head(visit);
     else if (!visit->is_answered && state == SRV_FETCH_FAILED)
         on_failure(visit);
@@ -396,6 +413,7 @@ static void on_change(void *data)
         srv_source_wake(visit->ex);
     else if (!visit->is_body_asked && srv_fetch_wants(visit->fetch)) {
         visit->is_body_asked = true;
+        srv_body_stream(visit->ex);
         srv_body_read(visit->ex, on_body);
     }
 }
@@ -424,6 +442,7 @@ void srv_visit_ask(struct srv_visit *visit, bool is_conditional)
                                               .content_length = visit->req->content_length};
     visit->is_conditional = is_conditional;
     visit->is_again = true;
+    visit->is_body_given = !visit->req->has_body || visit->req->content_length == 0;
     visit->fetch = srv_fetch_start(visit->site->fetcher, visit->loop, &request, on_change, visit);
     free(fields);
     if (visit->fetch == NULL)

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "server/exchange.h"
+#include "server/http/fetch.h"
 
 struct gyre_store;
 struct srv_pool;
@@ -16,6 +17,7 @@ struct srv_site_config {
     struct gyre_store *store;
     struct srv_pool *pool;
     const char *origin; /* "http://host:port" */
+    struct srv_fetch_limits limits;
 };
 
 extern const struct srv_role srv_site_role;

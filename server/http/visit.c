@@ -27,8 +27,6 @@ bool srv_site_origin_valid(const char *text)
 
 struct srv_site *srv_site_create(const struct srv_site_config *config)
 {
-    static const struct srv_fetch_limits limits = {
-        .connect_ms = 5000, .first_byte_ms = 60000, .between_ms = 30000, .connections = 64};
     struct srv_site *site = calloc(1, sizeof *site);
     if (site == NULL)
         return NULL;
@@ -36,7 +34,7 @@ struct srv_site *srv_site_create(const struct srv_site_config *config)
     site->pool = config->pool;
     site->policy = srv_http_policy_default;
     site->origin = strdup(config->origin);
-    site->fetcher = srv_fetcher_create(&limits);
+    site->fetcher = srv_fetcher_create(&config->limits);
     site->refreshes = srv_refreshes_create();
     if (site->origin == NULL || site->fetcher == NULL || site->refreshes == NULL) {
         srv_site_destroy(site);

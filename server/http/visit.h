@@ -72,6 +72,8 @@ struct srv_visit {
     bool is_head_seen;
     bool is_answered;
     bool is_body_asked; /* a part of the request's body is awaited from the client */
+    bool is_body_given; /* the whole of it is with the fetch */
+    uint64_t n_given;   /* bytes of it that are */
     struct srv_http_directives told;
     struct srv_http_facts facts;
     struct srv_http_handled handled;
