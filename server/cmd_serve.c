@@ -346,6 +346,7 @@ static void on_drain(void *data)
     struct srv_server *server = data;
     if (!server->is_succeeded)
         srv_notify("STOPPING=1");
+    srv_site_drain(server->site, server->options->drain_timeout);
 }
 
 /* Takes everything apart that was built; true if all that was stored is on disk. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "server/commands.h"
+#include "server/http/site.h"
 #include "server/log.h"
 #include "server/notify.h"
 #include "server/serve.h"
@@ -137,6 +138,7 @@ static void hand_over(struct srv_server *server, bool must_hurry)
     if (!server->is_succeeded) {
         srv_notify("MAINPID=%ld", (long)server->successor);
         srv_front_retire(server->front);
+        srv_site_drain(server->site, server->options->drain_timeout);
         server->is_succeeded = true;
     }
     if (must_hurry)

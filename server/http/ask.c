@@ -438,6 +438,7 @@ void srv_visit_ask(struct srv_visit *visit, bool is_conditional)
                                               .authority = visit->req->authority,
                                               .fields = fields,
                                               .n_fields = n,
+                                              .is_unattended = visit->ex == NULL,
                                               .has_body = visit->req->has_body,
                                               .content_length = visit->req->content_length};
     visit->is_conditional = is_conditional;

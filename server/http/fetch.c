@@ -133,6 +133,7 @@ struct srv_fetch *srv_fetch_start(struct srv_fetcher *fetcher, struct srv_loop *
     fetch->on_change = on_change;
     fetch->data = data;
     fetch->has_body = request->has_body;
+    fetch->is_unattended = request->is_unattended;
     fetch->content_length = request->content_length;
     fetch->method = copy_of(request->method);
     fetch->target = copy_of(request->target);
@@ -254,7 +255,8 @@ void srv_fetch_end(struct srv_fetch *fetch, bool finishes)
         return;
     pthread_mutex_lock(&fetch->lock);
     fetch->is_let_go = true;
-    bool goes_on = finishes && fetch->is_going && fetch->put != NULL;
+    bool goes_on = finishes && fetch->is_going;
+    fetch->alone_until_ms = srv_fetcher_now_ms() + SRV_FETCH_FINISH_MS;
     fetch->is_read = false;
     pthread_mutex_unlock(&fetch->lock);
     srv_fetcher_ask(fetch, goes_on ? SRV_FETCH_DO_RESUME : SRV_FETCH_DO_CANCEL);

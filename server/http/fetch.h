@@ -25,7 +25,13 @@ struct srv_fetch;
 struct srv_fetcher;
 struct srv_loop;
 
-enum { SRV_FETCH_RING = 256 << 10, SRV_FETCH_INTERIMS_MAX = 16 };
+enum {
+    SRV_FETCH_RING = 256 << 10,
+    SRV_FETCH_INTERIMS_MAX = 16,
+    SRV_FETCH_FINISH_MAX =
+        64 << 20,                /* bytes, and milliseconds, for which a fetch goes on that has */
+    SRV_FETCH_FINISH_MS = 60000, /* been let go: an endless body is nobody's */
+};
 
 /* How long to wait for an origin, in milliseconds. */
 struct srv_fetch_limits {
@@ -42,6 +48,7 @@ struct srv_fetch_request {
     struct srv_str authority; /* goes into Host */
     const struct srv_field *fields;
     size_t n_fields;
+    bool is_unattended; /* nobody waits for it: it ends when the fetcher drains */
     bool has_body;
     uint64_t content_length; /* of the body; SRV_LENGTH_UNKNOWN: chunked */
 };
@@ -64,6 +71,9 @@ enum srv_fetch_fault {
 
 /* A fetcher and its thread; NULL without memory or thread. */
 struct srv_fetcher *srv_fetcher_create(const struct srv_fetch_limits *limits);
+/* The end is near: breaks off at once what nobody waits for, and in `ms` milliseconds whatever is
+ * under way by then or begins later. */
+void srv_fetcher_drain(struct srv_fetcher *fetcher, uint64_t ms);
 /* Breaks off what is under way; all fetches must have been let go. */
 void srv_fetcher_destroy(struct srv_fetcher *fetcher);
 

@@ -108,6 +108,16 @@ static void into_put(struct srv_fetch *fetch, const char *bytes, size_t len)
         gyre_put_abort(&fetch->put);
 }
 
+/* Whether a body that goes on without its client has lost what it went on for. */
+static bool is_nobodys(struct srv_fetch *fetch, size_t len)
+{
+    pthread_mutex_lock(&fetch->lock);
+    bool is_alone = fetch->is_let_go;
+    pthread_mutex_unlock(&fetch->lock);
+    fetch->n_alone += is_alone ? len : 0;
+    return is_alone && (fetch->put == NULL || fetch->n_alone > SRV_FETCH_FINISH_MAX);
+}
+
 static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 {
     struct srv_fetch *fetch = data;
@@ -124,7 +134,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
     if (!has_room)
         return CURL_WRITEFUNC_PAUSE;
     into_put(fetch, bytes, len);
-    return ok ? len : 0;
+    return ok && !is_nobodys(fetch, len) ? len : 0;
 }
 
 /* ---- The request's body ---- */

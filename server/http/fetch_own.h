@@ -54,6 +54,9 @@ struct srv_fetch {
     char *method, *target, *url;    /* [c] */
     uint64_t content_length;        /* [c] */
     bool has_body;                  /* [c] */
+    bool is_unattended;             /* [c] */
+    uint64_t n_alone;               /* [t] bytes that came after it was let go */
+    int64_t alone_until_ms;         /* [w] monotonic; then it is broken off; 0: not let go */
     bool is_paused;                 /* [t] curl waits for room */
     bool is_upload_paused;          /* [t] curl waits for the request's body */
     int64_t deadline_ms;            /* [t] monotonic; of whatever is awaited; 0: none */

@@ -16,6 +16,7 @@ struct srv_fetcher {
     pthread_mutex_t lock;
     struct srv_fetch *todo;   /* [q] newest first */
     bool is_stopping;         /* [q] */
+    int64_t drain_until_ms;   /* [q] monotonic; 0: it does not drain */
     struct srv_fetch *active; /* [t] */
 };
 
@@ -170,13 +171,34 @@ static void take_results(struct srv_fetcher *fetcher)
     }
 }
 
+/* Whether nobody is to have what is fetched. */
+static bool is_vain(struct srv_fetch *fetch, int64_t now_ms, int64_t drain_until_ms)
+{
+    pthread_mutex_lock(&fetch->lock);
+    int64_t alone_until_ms = fetch->is_let_go ? fetch->alone_until_ms : 0;
+    pthread_mutex_unlock(&fetch->lock);
+    if (drain_until_ms != 0 &&
+        (now_ms >= drain_until_ms || fetch->is_unattended || alone_until_ms != 0))
+        return true;
+    return alone_until_ms != 0 && now_ms >= alone_until_ms;
+}
+
 /* Breaks off what is too late; returns how long to wait for the next that could be. */
 static int look_at_deadlines(struct srv_fetcher *fetcher)
 {
     int64_t now_ms = srv_fetcher_now_ms(), wait_ms = WAIT_MS;
+    pthread_mutex_lock(&fetcher->lock);
+    int64_t drain_until_ms = fetcher->drain_until_ms;
+    pthread_mutex_unlock(&fetcher->lock);
     for (struct srv_fetch *fetch = fetcher->active, *next; fetch != NULL; fetch = next) {
         next = fetch->next;
-        if (fetch->deadline_ms == 0 || fetch->curl == NULL)
+        if (fetch->curl == NULL)
+            continue;
+        if (is_vain(fetch, now_ms, drain_until_ms)) {
+            cancel(fetcher, fetch);
+            continue;
+        }
+        if (fetch->deadline_ms == 0)
             continue;
         int64_t left_ms = fetch->deadline_ms - now_ms;
         if (left_ms <= 0) {
@@ -219,6 +241,14 @@ struct srv_fetcher *srv_fetcher_create(const struct srv_fetch_limits *limits)
     pthread_mutex_destroy(&fetcher->lock);
     free(fetcher);
     return NULL;
+}
+
+void srv_fetcher_drain(struct srv_fetcher *fetcher, uint64_t ms)
+{
+    pthread_mutex_lock(&fetcher->lock);
+    fetcher->drain_until_ms = srv_fetcher_now_ms() + (int64_t)ms;
+    pthread_mutex_unlock(&fetcher->lock);
+    curl_multi_wakeup(fetcher->multi);
 }
 
 void srv_fetcher_destroy(struct srv_fetcher *fetcher)

@@ -27,6 +27,9 @@ bool srv_site_origin_valid(const char *text);
 
 /* NULL without memory or thread. */
 struct srv_site *srv_site_create(const struct srv_site_config *config);
+/* The server ends in `ms` milliseconds: what is asked of the origin is broken off by then, what
+ * nobody waits for at once. NULL is allowed. */
+void srv_site_drain(struct srv_site *site, uint64_t ms);
 /* NULL is allowed. All exchanges must have ended. */
 void srv_site_destroy(struct srv_site *site);
 

@@ -43,6 +43,12 @@ struct srv_site *srv_site_create(const struct srv_site_config *config)
     return site;
 }
 
+void srv_site_drain(struct srv_site *site, uint64_t ms)
+{
+    if (site != NULL)
+        srv_fetcher_drain(site->fetcher, ms);
+}
+
 void srv_site_destroy(struct srv_site *site)
 {
     if (site == NULL)
