@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/check.h"
+#include "server/http/follow.h"
 #include "server/http/forwarding.h"
 #include "server/http/selection.h"
 #include "server/http/visit.h"
@@ -69,6 +70,17 @@ static void add_stored(struct srv_visit *visit, struct srv_http_fields fields, i
     }
 }
 
+/* The word for the log. What the origin has just validated is neither a hit nor stale. */
+static void note_reused(struct srv_visit *visit, bool is_stale)
+{
+    if (visit->is_collapsed)
+        srv_exchange_note_result(visit->ex, SRV_RESULT_COLLAPSED);
+    else if (is_stale)
+        srv_exchange_note_result(visit->ex, SRV_RESULT_STALE);
+    else if (visit->handled.forward == SRV_HTTP_FORWARD_NONE)
+        srv_exchange_note_result(visit->ex, SRV_RESULT_HIT);
+}
+
 static void send_stored(struct srv_visit *visit, const struct srv_response *response,
                         uint64_t offset)
 {
@@ -115,8 +127,7 @@ void srv_visit_answer_stored(struct srv_visit *visit, const struct srv_http_fact
         len = selection.status == 206 ? selection.range.last - offset + 1 : 0;
     }
     add_own(visit);
-    if (visit->handled.forward == SRV_HTTP_FORWARD_NONE)
-        srv_exchange_note_result(visit->ex, SRV_RESULT_HIT);
+    note_reused(visit, age_s >= facts->lifetime_s && visit->handled.forward_status != 304);
     const struct srv_response response = {.status = selection.status,
                                           .fields = visit->fields,
                                           .n_fields = visit->n_fields,
@@ -124,6 +135,47 @@ void srv_visit_answer_stored(struct srv_visit *visit, const struct srv_http_fact
                                               selection.status == 304 ? SRV_LENGTH_UNKNOWN : len,
                                           .is_relayed = true};
     send_stored(visit, &response, offset);
+}
+
+/* ---- From another's fetch ---- */
+
+void srv_visit_answer_followed(struct srv_visit *visit)
+{
+    size_t len;
+    const void *meta = gyre_follow_meta(visit->miss.follow, &len);
+    uint64_t length = gyre_follow_info(visit->miss.follow)->length;
+    struct srv_http_record *record = visit->record;
+    bool is_response =
+        srv_http_record_read(meta, len, record) && record->kind == SRV_HTTP_RECORD_RESPONSE;
+    bool is_empty = length == 0;
+    struct srv_source *source = NULL;
+    if (!is_response || !begin_fields(visit, record->n_fields)) {
+        srv_visit_unseek(visit); /* no response: what is stored decides */
+        srv_visit_start(visit);
+        return;
+    }
+    int64_t age_s = srv_http_age_ms(&record->facts, visit->now_ms) / 1000;
+    visit->handled.is_collapsed = true;
+    add_stored(visit, srv_http_record_fields(record), record->facts.status);
+    add_number(visit, SRV_STR("age"), (uint64_t)age_s);
+    add_own(visit);
+    srv_exchange_note_result(visit->ex, SRV_RESULT_COLLAPSED);
+    /* What the fields lie in is copied before what lends them may go. */
+    const struct srv_response response = {
+        .status = record->facts.status,
+        .fields = visit->fields,
+        .n_fields = visit->n_fields,
+        .content_length = length == GYRE_LENGTH_UNKNOWN ? SRV_LENGTH_UNKNOWN : length,
+        .is_relayed = true,
+        .is_unbounded = length == GYRE_LENGTH_UNKNOWN};
+    source =
+        is_empty ? NULL : srv_follow_create(visit->ex, &visit->miss.follow, response.is_unbounded);
+    if (!is_empty && source == NULL) {
+        srv_visit_fail(visit, 503, "out of memory\n");
+        return;
+    }
+    visit->is_answered = true;
+    srv_respond(visit->ex, &response, source);
 }
 
 /* ---- From the origin ---- */

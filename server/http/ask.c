@@ -5,6 +5,7 @@
 #include "server/buf.h"
 #include "server/http/date.h"
 #include "server/http/forwarding.h"
+#include "server/http/passed.h"
 #include "server/http/storing.h"
 #include "server/http/validation.h"
 #include "server/http/vary.h"
@@ -12,9 +13,11 @@
 
 /* ---- Storing ---- */
 
-static void begin_put(struct srv_visit *visit)
+/* Without room for it the response is passed on all the same. */
+static void begin_storing(struct srv_visit *visit)
 {
     const struct srv_http_head *head = srv_fetch_head(visit->fetch);
+    struct srv_sink *sink = &visit->sink;
     struct gyre_put_options options;
     gyre_put_options_init(&options);
     bool is_empty = head->status == 204;
@@ -23,17 +26,27 @@ static void begin_put(struct srv_visit *visit)
                                                                   : head->content_length;
     options.meta = visit->record_bytes;
     options.meta_len = visit->record_len;
-    /* Without room for it the response is passed on all the same. */
-    if (gyre_put_begin(visit->site->store, &visit->key, &options, &visit->put) != GYRE_OK)
-        visit->put = NULL;
-    visit->is_storing = visit->put != NULL;
+    bool is_awaited =
+        visit->miss.fill != NULL && memcmp(&visit->sought, &visit->key, sizeof visit->key) == 0;
+    if (is_awaited && srv_http_is_shared(&visit->facts, visit->begun_ms) &&
+        gyre_fill_begin(visit->miss.fill, &options) == GYRE_OK) {
+        sink->fill = visit->miss.fill;
+        visit->miss.fill = NULL;
+        srv_passed_forget(visit->site->passed, &visit->key);
+    } else {
+        srv_visit_pass(visit);
+        if (gyre_put_begin(visit->site->store, &visit->key, &options, &sink->put) != GYRE_OK)
+            sink->put = NULL;
+    }
+    visit->is_storing = srv_sink_is_open(sink);
 }
 
 static void on_failure(struct srv_visit *visit);
 
 static void go_and_relay(struct srv_visit *visit)
 {
-    srv_fetch_go(visit->fetch, &visit->put, visit->ex != NULL);
+    srv_visit_pass(visit); /* unless it is being stored for those who wait */
+    srv_fetch_go(visit->fetch, &visit->sink, visit->ex != NULL);
     /* A response without bytes is stored before it is answered; so is one that nobody waits for. */
     const struct srv_http_head *head = srv_fetch_head(visit->fetch);
     bool is_empty = head->status == 204 || head->content_length == 0;
@@ -47,7 +60,7 @@ static void go_and_relay(struct srv_visit *visit)
 static void put_and_relay(struct srv_visit *visit)
 {
     if (visit->err == GYRE_OK)
-        begin_put(visit);
+        begin_storing(visit);
     go_and_relay(visit);
 }
 
@@ -77,9 +90,11 @@ static void write_index(struct srv_visit *visit)
     options.length = 0;
     options.meta = bytes;
     options.meta_len = len;
+    struct gyre_fill *variant = srv_visit_take_variant(visit);
     visit->err = bytes == NULL
                      ? GYRE_NO_MEMORY
                      : gyre_put(visit->site->store, &visit->url_key, &options, NULL, 0, NULL);
+    srv_visit_lead(visit, variant);
     free(bytes);
 }
 
@@ -259,7 +274,7 @@ static bool merge(struct srv_visit *visit, struct srv_http_fields answer)
 
 static void freshen(struct srv_visit *visit, struct srv_http_fields answer)
 {
-    struct gyre_put *none = NULL;
+    struct srv_sink none = {0};
     visit->handled.forward_status = 304;
     srv_fetch_go(visit->fetch, &none, false);
     if (!merge(visit, answer)) {
@@ -298,6 +313,7 @@ static void on_failure(struct srv_visit *visit)
         return;
     }
     end_fetch(visit);
+    srv_visit_pass(visit);
     srv_visit_fail(visit, fault == SRV_FETCH_TIMEOUT ? 504 : 502,
                    fault == SRV_FETCH_TIMEOUT ? "the origin does not answer\n"
                                               : "the origin cannot be reached\n");

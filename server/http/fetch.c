@@ -12,7 +12,7 @@
 static void destroy(struct srv_fetch *fetch)
 {
     SRV_CHECK(fetch->curl == NULL);
-    gyre_put_abort(&fetch->put);
+    srv_sink_drop(&fetch->sink, GYRE_IO);
     for (struct srv_fetch_interim *interim = fetch->interims, *next; interim != NULL;
          interim = next) {
         next = interim->next_;
@@ -196,12 +196,12 @@ struct srv_fetch_interim *srv_fetch_take_interim(struct srv_fetch *fetch)
 
 /* ---- Flowing ---- */
 
-void srv_fetch_go(struct srv_fetch *fetch, struct gyre_put **put, bool is_read)
+void srv_fetch_go(struct srv_fetch *fetch, struct srv_sink *sink, bool is_read)
 {
     pthread_mutex_lock(&fetch->lock);
     SRV_CHECK(!fetch->is_going);
-    fetch->put = *put;
-    *put = NULL;
+    fetch->sink = *sink;
+    *sink = (struct srv_sink){0};
     fetch->is_read = is_read;
     fetch->is_going = true;
     if (fetch->state == SRV_FETCH_ANSWERED)

@@ -5,11 +5,12 @@
  *   any -> let go            [srv_fetch_end]
  *
  * Nothing of the body is taken from the origin before srv_fetch_go has said where it goes: into a
- * store's put, to whoever started the fetch, or both. Whoever reads slowly slows the origin down:
- * at most SRV_FETCH_RING bytes lie between the two. A put is committed once the last byte is there
- * and the framing says that it is the last; otherwise it is dropped. That is before ENDED is told.
+ * store's put or fill, to whoever started the fetch, or both. Whoever reads slowly slows the origin
+ * down: at most SRV_FETCH_RING bytes lie between the two. What was begun in the store is committed
+ * once the last byte is there and the framing says that it is the last; otherwise it is dropped.
+ * That is before ENDED is told.
  *
- * Owns:    whoever starts a fetch has it until srv_fetch_end. A put handed over is the fetch's.
+ * Owns:    whoever starts a fetch has it until srv_fetch_end. A sink handed over is the fetch's.
  * Lends:   the head and pieces of the body, until srv_fetch_end and srv_fetch_consume.
  * Threads: functions on the loop that started the fetch; the origin is spoken to on the fetcher's.
  * Blocks:  srv_fetcher_destroy only. The fetcher's thread writes to the store.
@@ -19,6 +20,7 @@
 
 #include "api/gyre.h"
 #include "server/http/origin_head.h"
+#include "server/http/sink.h"
 
 struct srv_buf;
 struct srv_fetch;
@@ -104,9 +106,9 @@ struct srv_fetch_interim {
  * the origin and the fetch. */
 struct srv_fetch_interim *srv_fetch_take_interim(struct srv_fetch *fetch);
 
-/* Once, when ANSWERED: lets the body come. `*put` (may hold NULL) is taken; with `is_read` it also
+/* Once, when ANSWERED: lets the body come. What `sink` holds is taken; with `is_read` the body also
  * goes into the ring. */
-void srv_fetch_go(struct srv_fetch *fetch, struct gyre_put **put, bool is_read);
+void srv_fetch_go(struct srv_fetch *fetch, struct srv_sink *sink, bool is_read);
 
 /* The bytes that can be read now, at most `max`; 0: none. They stay until srv_fetch_consume. */
 size_t srv_fetch_peek(struct srv_fetch *fetch, size_t max, const void **bytes_out);

@@ -101,13 +101,6 @@ static bool into_ring_locked(struct srv_fetch *fetch, const char *bytes, size_t 
     return true;
 }
 
-/* What cannot be stored is still sent: the store's trouble is not the client's. */
-static void into_put(struct srv_fetch *fetch, const char *bytes, size_t len)
-{
-    if (fetch->put != NULL && gyre_put_write(fetch->put, bytes, len) != GYRE_OK)
-        gyre_put_abort(&fetch->put);
-}
-
 /* Whether a body that goes on without its client has lost what it went on for. */
 static bool is_nobodys(struct srv_fetch *fetch, size_t len)
 {
@@ -115,7 +108,7 @@ static bool is_nobodys(struct srv_fetch *fetch, size_t len)
     bool is_alone = fetch->is_let_go;
     pthread_mutex_unlock(&fetch->lock);
     fetch->n_alone += is_alone ? len : 0;
-    return is_alone && (fetch->put == NULL || fetch->n_alone > SRV_FETCH_FINISH_MAX);
+    return is_alone && (!srv_sink_is_open(&fetch->sink) || fetch->n_alone > SRV_FETCH_FINISH_MAX);
 }
 
 static size_t on_body(char *bytes, size_t size, size_t n, void *data)
@@ -133,7 +126,8 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
     await(fetch, has_room ? srv_fetcher_limits(fetch->fetcher)->between_ms : 0);
     if (!has_room)
         return CURL_WRITEFUNC_PAUSE;
-    into_put(fetch, bytes, len);
+    /* What cannot be stored is still sent: the store's trouble is not the client's. */
+    srv_sink_write(&fetch->sink, bytes, len);
     return ok && !is_nobodys(fetch, len) ? len : 0;
 }
 
@@ -255,8 +249,10 @@ void srv_fetch_curl_finish(struct srv_fetch *fetch, CURLcode result)
     pthread_mutex_unlock(&fetch->lock);
     if (ok && !is_going)
         return; /* the body is empty, and nobody has said yet where it goes */
-    if (!ok || (fetch->put != NULL && gyre_put_commit(&fetch->put, NULL) != GYRE_OK))
-        gyre_put_abort(&fetch->put);
+    if (ok)
+        srv_sink_commit(&fetch->sink);
+    else
+        srv_sink_drop(&fetch->sink, GYRE_IO);
     pthread_mutex_lock(&fetch->lock);
     fetch->state = ok ? SRV_FETCH_ENDED : SRV_FETCH_FAILED;
     fetch->fault = ok ? SRV_FETCH_FINE : fault_of(fetch, result);

@@ -38,7 +38,7 @@ struct srv_fetch {
     bool is_complete;                   /* [w] the body's framing is at its end */
     struct srv_fetch_interim *interims; /* [w] in the order in which they came */
     unsigned n_interims;                /* [t] */
-    struct gyre_put *put;               /* [w] until is_going, then [t] */
+    struct srv_sink sink;               /* [w] until is_going, then [t] */
     char *ring;                         /* [w] SRV_FETCH_RING bytes; NULL until needed */
     size_t ring_start, ring_len;        /* [w] */
     struct srv_buf *given;              /* [w] of the request's body; NULL: none */

@@ -92,3 +92,22 @@ bool srv_http_is_lookup(enum srv_method method, struct srv_http_fields request)
            !srv_http_has(request, SRV_STR("if-match")) &&
            !srv_http_has(request, SRV_STR("if-unmodified-since"));
 }
+
+bool srv_http_may_collapse(enum srv_method method, struct srv_http_fields request,
+                           const struct srv_http_directives *asked)
+{
+    static const struct srv_str own[] = {
+        {"authorization", 13}, {"range", 5}, {"if-none-match", 13}, {"if-modified-since", 17}};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (srv_http_has(request, own[i]))
+            return false;
+    return method == SRV_GET && !has(asked, SRV_CC_NO_STORE | SRV_CC_NO_CACHE);
+}
+
+bool srv_http_is_shared(const struct srv_http_facts *facts, int64_t begun_ms)
+{
+    if ((facts->flags & SRV_HTTP_NO_CACHE) != 0 || facts->received_ms < begun_ms)
+        return false;
+    return srv_http_fresh_ms(facts, facts->received_ms) > 0 ||
+           (facts->flags & SRV_HTTP_NEVER_STALE) == 0;
+}

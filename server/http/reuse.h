@@ -43,6 +43,15 @@ bool srv_http_may_stand_in(const struct srv_http_facts *stored,
                            const struct srv_http_directives *asked, int status, int64_t now_ms,
                            const struct srv_http_policy *policy);
 
+/* Whether a request may wait for another's answer, and others for its own (RFC 9111, 4): one that
+ * asks for the whole, unconditionally, and says nothing that could make its answer its own. */
+bool srv_http_may_collapse(enum srv_method method, struct srv_http_fields request,
+                           const struct srv_http_directives *asked);
+/* Whether a response that may be stored answers all requests that had come by `begun_ms` and waited
+ * for it, stale or not: it is as new as one of their own would be. Not one that says that it must
+ * be validated (RFC 9111, 5.2.2.2 and 5.2.2.4). */
+bool srv_http_is_shared(const struct srv_http_facts *facts, int64_t begun_ms);
+
 /* Whether a request's answer can come from the cache at all: GET and HEAD without conditions that
  * only the origin can judge (RFC 9110, 13.1.1 and 13.1.4). */
 bool srv_http_is_lookup(enum srv_method method, struct srv_http_fields request);

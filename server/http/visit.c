@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/check.h"
+#include "server/http/passed.h"
 #include "server/http/refreshes.h"
 #include "server/http/site.h"
 #include "server/loop.h"
@@ -36,7 +37,9 @@ struct srv_site *srv_site_create(const struct srv_site_config *config)
     site->origin = strdup(config->origin);
     site->fetcher = srv_fetcher_create(&config->limits);
     site->refreshes = srv_refreshes_create();
-    if (site->origin == NULL || site->fetcher == NULL || site->refreshes == NULL) {
+    site->passed = srv_passed_create();
+    if (site->origin == NULL || site->fetcher == NULL || site->refreshes == NULL ||
+        site->passed == NULL) {
         srv_site_destroy(site);
         return NULL;
     }
@@ -55,6 +58,7 @@ void srv_site_destroy(struct srv_site *site)
         return;
     srv_fetcher_destroy(site->fetcher);
     srv_refreshes_destroy(site->refreshes);
+    srv_passed_destroy(site->passed);
     free(site->origin);
     free(site);
 }
@@ -76,7 +80,7 @@ struct srv_visit *srv_visit_create(struct srv_site *site, struct srv_exchange *e
     visit->loop = srv_exchange_loop(ex);
     visit->share = share;
     visit->record = record;
-    visit->now_ms = (int64_t)srv_loop_now_ms(visit->loop);
+    visit->now_ms = visit->begun_ms = (int64_t)srv_loop_now_ms(visit->loop);
     return visit;
 }
 
@@ -86,7 +90,8 @@ void srv_visit_discard(struct srv_visit *visit)
         return;
     /* What is being stored goes on without its client. */
     srv_fetch_end(visit->fetch, visit->is_storing);
-    gyre_put_abort(&visit->put);
+    srv_sink_drop(&visit->sink, GYRE_IO);
+    srv_visit_unseek(visit);
     gyre_release(visit->handle);
     srv_work_end(visit->share);
     free(visit->record);
@@ -150,13 +155,16 @@ void srv_visit_decide(struct srv_visit *visit)
 {
     const struct srv_http_facts *stored = visit->has_stored ? &visit->record->facts : NULL;
     struct srv_http_decision decision = srv_http_decide(stored, &visit->asked, visit->now_ms);
+    if (stored != NULL && visit->is_collapsed && srv_http_is_shared(stored, visit->begun_ms))
+        decision = (struct srv_http_decision){SRV_HTTP_SERVE, SRV_HTTP_FORWARD_MISS};
     if (!visit->is_lookup) {
         bool is_read = visit->req->method == SRV_GET || visit->req->method == SRV_HEAD;
         decision = (struct srv_http_decision){SRV_HTTP_FETCH, is_read ? SRV_HTTP_FORWARD_REQUEST
                                                                       : SRV_HTTP_FORWARD_METHOD};
     } else if (decision.forward == SRV_HTTP_FORWARD_MISS && visit->generation != 0)
         decision.forward = SRV_HTTP_FORWARD_VARY_MISS;
-    visit->handled = (struct srv_http_handled){.forward = decision.forward};
+    visit->handled =
+        (struct srv_http_handled){.forward = decision.forward, .is_collapsed = visit->is_collapsed};
     switch (decision.action) {
     case SRV_HTTP_REFRESH:
         srv_visit_refresh(visit);
@@ -168,7 +176,7 @@ void srv_visit_decide(struct srv_visit *visit)
                                 srv_http_record_fields(visit->record));
         break;
     case SRV_HTTP_REFUSE: srv_visit_fail(visit, 504, "nothing of use is stored\n"); break;
-    case SRV_HTTP_FETCH: srv_visit_ask(visit, false); break;
+    case SRV_HTTP_FETCH: srv_visit_seek(visit); break;
     case SRV_HTTP_VALIDATE: srv_visit_ask(visit, visit->req->method == SRV_GET); break;
     }
 }
@@ -178,7 +186,7 @@ static void find_later(struct srv_visit *visit)
     visit->err = srv_visit_find(visit, GYRE_GET_LAZY);
 }
 
-static void find(struct srv_visit *visit)
+void srv_visit_start(struct srv_visit *visit)
 {
     if (srv_visit_find(visit, GYRE_GET_LAZY | GYRE_GET_NOWAIT) == GYRE_WOULD_BLOCK)
         srv_visit_work(visit, find_later, srv_visit_decide);
@@ -223,7 +231,7 @@ void srv_site_start(void *data, struct srv_exchange *ex)
     visit->url_key = srv_visit_key(visit, visit->target);
     visit->is_lookup = srv_http_is_lookup(req->method, visit->request);
     if (visit->is_lookup)
-        find(visit);
+        srv_visit_start(visit);
     else
         srv_visit_decide(visit);
 }

@@ -28,12 +28,16 @@ struct srv_site {
     struct srv_pool *pool;
     struct srv_fetcher *fetcher;
     struct srv_refreshes *refreshes;
+    struct srv_passed *passed;
     struct srv_http_policy policy;
     char *origin;
 };
 
 enum { SRV_SITE_OP_GET, SRV_SITE_OP_HEAD, SRV_SITE_OP_OTHER, SRV_SITE_N_OPS };
-enum { SRV_VISIT_INDEX_MAX = 8 }; /* sets of names that an index holds at most */
+enum {
+    SRV_VISIT_INDEX_MAX = 8, /* sets of names that an index holds at most */
+    SRV_VISIT_SOUGHT_MAX = 4 /* times that it looks again; then it fetches for itself */
+};
 
 /* The origin's bytes on their way to the client. */
 struct srv_visit_source {
@@ -51,8 +55,8 @@ struct srv_visit {
     struct srv_conn *share;
     struct srv_http_fields request;
     struct srv_http_directives asked;
-    struct srv_str target; /* path and query as sent */
-    int64_t now_ms;
+    struct srv_str target;    /* path and query as sent */
+    int64_t now_ms, begun_ms; /* Unix time */
 
     /* What is stored. */
     struct gyre_key url_key; /* of the response, or of the index of its variants */
@@ -64,6 +68,12 @@ struct srv_visit {
     size_t n_index_names;
     bool has_stored;
     bool is_lookup;
+
+    /* What came of waiting for others that fetch the same (collapse.c). */
+    struct gyre_miss miss;
+    struct gyre_key sought;
+    unsigned n_sought;
+    bool is_collapsed; /* others have fetched for it */
 
     /* What the origin says. */
     struct srv_fetch *fetch;
@@ -77,7 +87,7 @@ struct srv_visit {
     struct srv_http_directives told;
     struct srv_http_facts facts;
     struct srv_http_handled handled;
-    struct gyre_put *put;
+    struct srv_sink sink;
     struct srv_field *fields; /* of the answer; what is written for it lies in `text` */
     size_t n_fields;
     char text[512];
@@ -111,6 +121,8 @@ void srv_visit_finish(struct srv_visit *visit);
 /* Runs `work` on a worker, then `next` on the loop unless the exchange has ended. */
 void srv_visit_work(struct srv_visit *visit, void (*work)(struct srv_visit *visit),
                     void (*next)(struct srv_visit *visit));
+/* Looks for what is stored, and decides. */
+void srv_visit_start(struct srv_visit *visit);
 /* Decides, with what was found. */
 void srv_visit_decide(struct srv_visit *visit);
 
@@ -118,6 +130,20 @@ void srv_visit_decide(struct srv_visit *visit);
 
 /* Starts to validate what `visit` has found, unless that is under way. */
 void srv_visit_refresh(const struct srv_visit *visit);
+
+/* ---- collapse.c ---- */
+
+/* Fetches what is missing, or waits for another visit, of any process, that does. */
+void srv_visit_seek(struct srv_visit *visit);
+/* What others wait for cannot be theirs: they are released, and nobody waits for it for a while. */
+void srv_visit_pass(struct srv_visit *visit);
+/* What others wait for under the URL's key will lie under `visit->key`, a variant's: takes that
+ * before an index leads there, so that whoever follows it finds the variant under way; once the
+ * index is written (`err`), leads them there. On a worker. NULL: nobody is to be led. */
+struct gyre_fill *srv_visit_take_variant(struct srv_visit *visit);
+void srv_visit_lead(struct srv_visit *visit, struct gyre_fill *variant);
+/* Drops what seeking has got; one of those who wait fetches instead. */
+void srv_visit_unseek(struct srv_visit *visit);
 
 /* ---- lookup.c ---- */
 
@@ -137,6 +163,8 @@ void srv_visit_forget_found(struct srv_visit *visit);
 /* Answers with the stored response, as its `facts` and `fields` now are. */
 void srv_visit_answer_stored(struct srv_visit *visit, const struct srv_http_facts *facts,
                              struct srv_http_fields fields);
+/* Answers with what another request of this process is fetching. */
+void srv_visit_answer_followed(struct srv_visit *visit);
 /* Passes the origin's response on. */
 void srv_visit_relay(struct srv_visit *visit);
 /* A short answer of our own. */

@@ -241,8 +241,8 @@ class Server:
         own = connection is None
         connection = connection or self.connection()
         try:
-            connection.putrequest(method, path, skip_accept_encoding=True)
             headers = dict(headers or {})
+            connection.putrequest(method, path, skip_host="Host" in headers, skip_accept_encoding=True)
             if body is not None and not any(name.lower() in ("content-length", "transfer-encoding") for name in headers):
                 headers["Content-Length"] = str(len(body))
             for name, value in headers.items():

@@ -189,8 +189,8 @@ def ends_with_sigterm(origin):
 the_origin = RawOrigin()
 with gs.Server("--origin", the_origin.url) as the_server:
     gs.run(*(lambda test=test: test(the_server, the_origin) for test in (refused, cut, too_much, endless)))
-with gs.Server("--origin", the_origin.url, "--origin-connect-timeout", "1s", "--origin-first-byte-timeout", "1s",
-               "--origin-between-bytes-timeout", "1s") as the_server:
+with gs.Server("--origin", the_origin.url, "--origin-connect-timeout", "500ms", "--origin-first-byte-timeout", "500ms",
+               "--origin-between-bytes-timeout", "500ms") as the_server:
     gs.run(lambda: stalls(the_server, the_origin))
 gs.run(lambda: ends_with_sigterm(the_origin))
 gs.finish()
