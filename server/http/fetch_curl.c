@@ -251,7 +251,7 @@ void srv_fetch_curl_finish(struct srv_fetch *fetch, CURLcode result)
         return; /* the body is empty, and nobody has said yet where it goes */
     if (ok)
         srv_sink_commit(&fetch->sink);
-    else
+    else if (is_going) /* before, the sink is the loop's */
         srv_sink_drop(&fetch->sink, GYRE_IO);
     pthread_mutex_lock(&fetch->lock);
     fetch->state = ok ? SRV_FETCH_ENDED : SRV_FETCH_FAILED;

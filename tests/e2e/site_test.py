@@ -1,5 +1,6 @@
 """A cache in front of a scripted origin: hits, validation, what is passed, and bodies that break off."""
 import http.server
+import json
 import socket
 import socketserver
 import threading
@@ -269,6 +270,19 @@ def wrong_lengths(server, origin):
         gs.check_eq("chunks win over a length", server.request("GET", "/chunks").body, b"abc")
 
 
+def logged(origin):
+    """The access log's word for what became of a request."""
+    log = gs.tmpdir() / "access.log"
+    origin.on("/logged", answer(body=b"l", Cache_Control="max-age=1, stale-while-revalidate=600"))
+    with gs.Server("--origin", f"http://127.0.0.1:{origin.server_address[1]}", "--access-log", str(log), "--access-log-format", "json") as server:
+        server.request("GET", "/logged"), server.request("GET", "/logged")
+        time.sleep(1.1)
+        server.request("GET", "/logged"), server.request("POST", "/logged", b"1")
+    entries = [entry for entry in map(json.loads, log.read_text().splitlines()) if entry["target"] == "/logged"]
+    gs.check_eq("results", [entry["result"] for entry in entries], ["miss", "hit", "stale", "ok"])
+    gs.check_eq("roles", {entry["role"] for entry in entries}, {"site"})
+
+
 def stale_without_origin(server, origin):
     origin.on("/stale", answer(body=b"old", Cache_Control="max-age=1"))
     origin.on("/strict", answer(body=b"old", Cache_Control="max-age=1, must-revalidate"))
@@ -284,6 +298,7 @@ def stale_without_origin(server, origin):
 
 
 the_origin = Origin()
+gs.run(lambda: logged(the_origin))
 with gs.Server("--origin", f"http://127.0.0.1:{the_origin.server_address[1]}") as the_server:
     gs.run(*(lambda test=test: test(the_server, the_origin) for test in (hit_and_miss, chunked, validated, varied, passed, invalidated,
                                                                           broken, interim, strange_coding, refreshed_behind, told_by_head,
