@@ -152,6 +152,22 @@ def endless(server, origin):
     gs.check("once nobody reads, it ends", ended.wait(LIMIT_S))
 
 
+def over_h2(server, origin):
+    """The same over TLS and HTTP/2: whole bodies of either kind, and those cut short end with an error of the stream."""
+    body = gs.bytes_of(300000, 2)
+    dated = b"HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+    origin.on("/h2/length", breaks(dated + b"Content-Length: 300000\r\n\r\n" + body))
+    origin.on("/h2/chunks", breaks(dated + b"Transfer-Encoding: chunked\r\n\r\n493e0\r\n" + body + b"\r\n0\r\n\r\n"))
+    for path in ("/h2/length", "/h2/chunks"):
+        got = gs.curl("-k", "--http2", "-i", f"{server.tls_url}{path}")
+        head, _, whole = got.stdout.partition(b"\r\n\r\n")
+        gs.check_eq(f"whole: {path}", (got.returncode, head[:10], whole == body), (0, b"HTTP/2 200", True))
+        gs.check("with the origin's date, once", head.lower().count(b"date: ") == 1 and b"1994" in head, head)
+    for path in ("/cut0", "/cut1", "/cut4", "/cut5", "/cut8"):
+        got = gs.curl("-k", "--http2", f"{server.tls_url}{path}")
+        gs.check(f"cut short: {path}", got.returncode == 92, (got.returncode, got.stderr))
+
+
 def ends_with_sigterm(origin):
     """Whatever is being fetched, the program ends soon after its --drain-timeout."""
     go_on = threading.Event()
@@ -187,8 +203,8 @@ def ends_with_sigterm(origin):
 
 
 the_origin = RawOrigin()
-with gs.Server("--origin", the_origin.url) as the_server:
-    gs.run(*(lambda test=test: test(the_server, the_origin) for test in (refused, cut, too_much, endless)))
+with gs.Server("--origin", the_origin.url, tls=True) as the_server:
+    gs.run(*(lambda test=test: test(the_server, the_origin) for test in (refused, cut, too_much, over_h2, endless)))
 with gs.Server("--origin", the_origin.url, "--origin-connect-timeout", "500ms", "--origin-first-byte-timeout", "500ms",
                "--origin-between-bytes-timeout", "500ms") as the_server:
     gs.run(lambda: stalls(the_server, the_origin))
