@@ -19,9 +19,11 @@ bool api_delete_valid(const struct gyre_key *key, enum gyre_condition condition,
 static gyre_err delete_from(struct gyre_store *store, uint8_t pool, const struct gyre_key *key,
                             enum eng_condition condition, uint64_t if_serial, bool sync)
 {
+    if (pool == ENG_POOL_META)
+        api_meta_begin(store);
     gyre_err err = eng_delete(store->engine, pool, key->bytes, condition, if_serial, sync);
-    if (pool == ENG_POOL_META && err != GYRE_NOT_FOUND && err != GYRE_CHANGED)
-        api_meta_changed(store); /* also when it failed: it may be gone after all */
+    if (pool == ENG_POOL_META)
+        api_meta_end(store);
     return err;
 }
 

@@ -389,9 +389,10 @@ GYRE_MUST_USE GYRE_API gyre_err gyre_each_meta(struct gyre_store *store,
                                                              const struct gyre_handle *handle),
                                                void *data);
 
-/* A number that grows whenever an object of GYRE_POOL_META was put or deleted, by any process; it
- * may grow more often. As long as it is the same, what was read there before is there still. It
- * begins anew when nobody has the store open. A fence and a load; never blocks. */
+/* A number that grows by two whenever an object of GYRE_POOL_META is about to be put or deleted, by
+ * any process, and is odd until that is done. As long as it is the same and even, what was read
+ * there since it was so is there still. It begins anew when nobody has the store open. A fence and
+ * two loads; never blocks. */
 GYRE_API uint64_t gyre_meta_changes(const struct gyre_store *store);
 
 /* ---- Following changes ---- */

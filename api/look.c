@@ -122,9 +122,14 @@ uint64_t gyre_meta_changes(const struct gyre_store *store)
 {
     const struct eng_runtime_head *head = store->engine->rt.head;
     /* What came before this call in program order, such as a commit of the caller's, is seen by
-     * whoever changes the pool after the number that is read here. Pairs with M. */
+     * whoever begins to change the pool after the number that is read here. */
     atomic_thread_fence(memory_order_seq_cst);
-    return head != NULL ? atomic_load_explicit(&head->meta_changes, memory_order_seq_cst) : 0;
+    if (head == NULL)
+        return 0;
+    /* Those that have ended first: one that ends in between seems to be under way. */
+    uint64_t ended = atomic_load_explicit(&head->changes_ended, memory_order_seq_cst);
+    uint64_t begun = atomic_load_explicit(&head->changes_begun, memory_order_seq_cst);
+    return begun * 2 + (begun != ended);
 }
 
 uint64_t gyre_capacity_bytes(const struct gyre_store *store)

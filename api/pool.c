@@ -64,9 +64,11 @@ gyre_err gyre_purge_pool(struct gyre_store *store, uint8_t pool)
     gyre_err err = api_enter(store, &shard);
     if (err != GYRE_OK)
         return err;
+    if (pool == GYRE_POOL_META)
+        api_meta_begin(store);
     err = api_pool_usable(store, pool) ? eng_pool_purge(store->engine, pool) : GYRE_INVALID;
     if (pool == GYRE_POOL_META)
-        api_meta_changed(store);
+        api_meta_end(store);
     api_leave(store, shard);
     return err;
 }

@@ -65,6 +65,8 @@ static gyre_err commit(struct gyre_put *put, uint16_t type, const void *body, si
     whole.spec.type = type;
     whole.spec.total_len = put->accepted;
     whole.spec.parts = (uint32_t)put->n_parts;
+    if (put->spec.pool == GYRE_POOL_META)
+        api_meta_begin(put->store);
     gyre_err err = eng_commit(put->store->engine, &whole, serial_out);
     for (unsigned try = 0;
          err == GYRE_EXISTS && try < API_COMMIT_TRIES && !is_there(put, whole.now); try++)
@@ -72,7 +74,7 @@ static gyre_err commit(struct gyre_put *put, uint16_t type, const void *body, si
     if (err == GYRE_OK)
         put->n_parts = 0; /* they are the store's now */
     if (put->spec.pool == GYRE_POOL_META)
-        api_meta_changed(put->store); /* also when it failed: it may be there after all */
+        api_meta_end(put->store);
     return err;
 }
 

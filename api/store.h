@@ -102,10 +102,19 @@ static inline bool api_meta_used(struct gyre_store *store)
     return atomic_load_explicit(&store->engine->rt.head->meta_used, memory_order_relaxed) != 0;
 }
 
-/* Says that something in the meta pool has changed: once it has, and before the call that changed
- * it returns. Whoever reads the former number may have seen the former state alone. */
-static inline void api_meta_changed(struct gyre_store *store)
+/* Around a change of the meta pool, so that others can tell that what they read is of before it, of
+ * after it, or of either. A process that dies inside is counted out by whoever takes its slot back;
+ * if it dies on the edge the numbers differ for good, and nobody trusts what he has read before. */
+static inline void api_meta_begin(struct gyre_store *store)
 {
-    /* Release M: who sees the number finds what was changed. */
-    atomic_fetch_add_explicit(&store->engine->rt.head->meta_changes, 1, memory_order_seq_cst);
+    struct eng_runtime_head *head = store->engine->rt.head;
+    atomic_fetch_add_explicit(&store->engine->process->changing, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&head->changes_begun, 1, memory_order_seq_cst);
+}
+
+static inline void api_meta_end(struct gyre_store *store)
+{
+    struct eng_runtime_head *head = store->engine->rt.head;
+    atomic_fetch_add_explicit(&head->changes_ended, 1, memory_order_seq_cst);
+    atomic_fetch_sub_explicit(&store->engine->process->changing, 1, memory_order_seq_cst);
 }

@@ -74,8 +74,9 @@ static gyre_err take_back_locked(struct eng_store *store, uint32_t index)
     if (err != GYRE_OK)
         return err;
     GYRE_STEP("process.take_back.done");
-    /* It may have died between changing something in the meta pool and saying so. */
-    atomic_fetch_add_explicit(&store->rt.head->meta_changes, 1, memory_order_seq_cst);
+    /* What it was changing in the meta pool stays as it is now. */
+    uint32_t changing = atomic_exchange_explicit(&slot->changing, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&store->rt.head->changes_ended, changing, memory_order_seq_cst);
     atomic_store_explicit(&slot->keeping, 0, memory_order_relaxed);
     atomic_fetch_or_explicit(&slot->generation, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&slot->generation, 1, memory_order_relaxed);

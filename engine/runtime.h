@@ -38,6 +38,7 @@ struct eng_process {
     _Atomic uint32_t pid;        /* [a] 0: free. For messages; alive is who holds byte 16 + index */
     _Atomic uint32_t generation; /* [a] of the slot: odd while it is in use */
     _Atomic uint32_t keeping;    /* [a] calls between eng_keep_begin and eng_keep_end */
+    _Atomic uint32_t changing;   /* [a] changes of the meta pool that are under way */
     struct eng_counters counters[ENG_COUNTER_SHARDS];
 };
 
@@ -100,19 +101,18 @@ struct eng_stripe_rt {
     _Atomic uint64_t pool_units[ENG_MAX_POOLS]; /* [w], as live_units, by the documents' pools */
     _Atomic uint64_t kept_units[ENG_MAX_POOLS]; /* [w] of these, with the keep bit */
     uint64_t written_units;                     /* [w] since the last sync */
-    uint64_t bucket_in_flight;    /* [w] bucket + 1 while its version is odd; for a successor */
-    uint64_t slot_in_flight;      /* [w] slot + 1 while its record may belong to the entry before
-                                     or after */
-    uint32_t slot_counted;        /* [w] that slot's record is part of the totals */
-    uint64_t data_dev, data_ino;  /* [c] the data file */
-    uint64_t header_generation;   /* [w] of the newest header */
-    uint64_t serial_synced;       /* [w] as in that header */
-    _Atomic uint64_t syncs_begun; /* [a] */
-    uint64_t sync_done;           /* [sync_lock] the last that succeeded, by its syncs_begun */
-    uint32_t horizon_all;         /* [w] that header announces every segment */
-    uint32_t n_horizon;
-    uint32_t horizon[ENG_HORIZON];        /* [w] as in the last header written */
-    uint32_t reservations_high;           /* [w] reservations from here on are free */
+    uint64_t bucket_in_flight;       /* [w] bucket + 1 while its version is odd; for a successor */
+    uint64_t slot_in_flight;         /* [w] slot + 1 while its record may belong to the entry before
+                                        or after */
+    uint32_t slot_counted;           /* [w] that slot's record is part of the totals */
+    uint64_t data_dev, data_ino;     /* [c] the data file */
+    uint64_t header_generation;      /* [w] of the newest header */
+    uint64_t serial_synced;          /* [w] as in that header */
+    _Atomic uint64_t syncs_begun;    /* [a] */
+    uint64_t sync_done;              /* [sync_lock] the last that succeeded, by its syncs_begun */
+    uint32_t horizon_all, n_horizon; /* [w] 1: it announces every segment; rows below */
+    uint32_t horizon[ENG_HORIZON];   /* [w] as in the last header written */
+    uint32_t reservations_high;      /* [w] reservations from here on are free */
     struct eng_ring rings[ENG_MAX_POOLS]; /* by pool; kind M only until a policy splits them */
     struct eng_reservation reservations[ENG_RESERVATIONS];
     struct eng_segment_row segments[ENG_MAX_SEGMENTS]; /* [w] working copy of the table */
@@ -153,18 +153,18 @@ struct eng_runtime_head {
     uint64_t bytes;
     uint64_t layout; /* [c] sizes of the structures above: other builds do not attach */
     uint64_t process_off, pin_off;
-    uint64_t tenant_off, ban_off;               /* struct eng_tenant[ENG_TENANTS], eng_bans */
-    uint64_t flight_off;                        /* struct eng_flights */
-    struct eng_mutex facts_lock;                /* superblock and ban table */
-    _Atomic uint64_t pool_epoch[ENG_MAX_POOLS]; /* [f] as in the superblock */
-    _Atomic uint32_t features;                  /* [f] feature_compat of the superblock */
-    struct eng_mutex table_lock;                /* process slots */
-    struct eng_mutex leader_lock;               /* maintenance, for a pass */
-    _Atomic uint32_t state;                     /* [a] enum eng_rt_state */
-    _Atomic uint32_t meta_used;                 /* [a] 1: the meta pool may hold something */
-    _Atomic uint64_t meta_changes;              /* [a] puts and deletions in the meta pool */
-    _Atomic uint64_t pass_begun_ns;             /* [a] of the last maintenance pass */
-    _Atomic uint64_t synced_ns;                 /* [a] when all stripes were last synced */
+    uint64_t tenant_off, ban_off;                  /* struct eng_tenant[ENG_TENANTS], eng_bans */
+    uint64_t flight_off;                           /* struct eng_flights */
+    struct eng_mutex facts_lock;                   /* superblock and ban table */
+    _Atomic uint64_t pool_epoch[ENG_MAX_POOLS];    /* [f] as in the superblock */
+    _Atomic uint32_t features;                     /* [f] feature_compat of the superblock */
+    struct eng_mutex table_lock;                   /* process slots */
+    struct eng_mutex leader_lock;                  /* maintenance, for a pass */
+    _Atomic uint32_t state;                        /* [a] enum eng_rt_state */
+    _Atomic uint32_t meta_used;                    /* [a] 1: the meta pool may hold something */
+    _Atomic uint64_t changes_begun, changes_ended; /* [a] puts and deletions in the meta pool */
+    _Atomic uint64_t pass_begun_ns;                /* [a] of the last maintenance pass */
+    _Atomic uint64_t synced_ns;                    /* [a] when all stripes were last synced */
     _Atomic uint64_t swept_ns;             /* [a] when what is kept was last swept; 0: not yet */
     _Atomic uint64_t keeps_begun;          /* [a] calls of eng_keep_begin */
     _Atomic uint32_t abandoned;            /* [a] 1: there may be reservations of ENG_NOBODY */

@@ -11,10 +11,16 @@ bool srv_s3_buckets_is_settled(const struct srv_s3_buckets *buckets)
            gyre_meta_changes(buckets->store);
 }
 
+/* What was read while something was being changed may be of before that. */
+static bool is_certain(uint64_t seen)
+{
+    return seen % 2 == 0;
+}
+
 /* Raises; a later look may have been noted first. */
 static void note_seen(struct srv_s3_bucket *bucket, uint64_t seen)
 {
-    if (seen > atomic_load_explicit(&bucket->seen, memory_order_relaxed))
+    if (is_certain(seen) && seen > atomic_load_explicit(&bucket->seen, memory_order_relaxed))
         atomic_store_explicit(&bucket->seen, seen, memory_order_relaxed);
 }
 
@@ -170,7 +176,7 @@ gyre_err srv_s3_buckets_refresh(struct srv_s3_buckets *buckets)
         err = pass.err;
     while (err == GYRE_OK && (bucket = find_unmet(buckets, pass.number)) != NULL)
         err = look_at_unmet(buckets, bucket, pass.number);
-    if (err == GYRE_OK) /* release: who reads the number finds the table so */
+    if (err == GYRE_OK && is_certain(pass.seen)) /* release: who reads it finds the table so */
         atomic_store_explicit(&buckets->settled, pass.seen, memory_order_release);
     pthread_mutex_unlock(&buckets->pass_lock);
     return err;

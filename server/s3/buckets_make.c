@@ -101,7 +101,7 @@ static void settle_number(struct srv_s3_buckets *buckets, struct srv_s3_bucket *
 {
     gyre_err err = GYRE_OK;
 
-    for (uint32_t i = 2; i < ATTEMPTS && gyre_meta_changes(buckets->store) != before + 1; i++) {
+    for (uint32_t i = 2; i < ATTEMPTS && gyre_meta_changes(buckets->store) != before + 2; i++) {
         before = gyre_meta_changes(buckets->store);
         err = srv_s3_buckets_refresh(buckets);
         if (err != GYRE_OK || !is_shared(buckets, bucket))
