@@ -146,10 +146,8 @@ void srv_s3_bucket_list(const struct srv_s3_call *call)
     } else {
         srv_s3_head_init(&head, call);
         srv_s3_head_add(&head, "Content-Type", srv_s3_str("application/xml"));
-        const struct srv_response res = {.status = 200,
-                                         .fields = head.fields,
-                                         .n_fields = head.n,
-                                         .content_length = len};
+        const struct srv_response res = {
+            .status = 200, .fields = head.fields, .n_fields = head.n, .content_length = len};
         srv_respond_owned(call->ex, &res, document, len);
     }
     srv_xml_fini(&listing.xml);

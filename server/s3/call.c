@@ -90,10 +90,8 @@ void srv_s3_answer_xml(const struct srv_s3_call *call, struct srv_s3_head *head,
         srv_s3_fail(call, SRV_S3_SLOW_DOWN, NULL);
     } else {
         srv_s3_head_add(head, "Content-Type", srv_s3_str("application/xml"));
-        const struct srv_response res = {.status = 200,
-                                         .fields = head->fields,
-                                         .n_fields = head->n,
-                                         .content_length = len};
+        const struct srv_response res = {
+            .status = 200, .fields = head->fields, .n_fields = head->n, .content_length = len};
         srv_respond_owned(call->ex, &res, document, len);
     }
     srv_xml_fini(xml);
