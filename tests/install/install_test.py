@@ -1,6 +1,7 @@
 """What `cmake --install` leaves is enough for a user: headers, both libraries, pkg-config, find_package; in C17 and C++17."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,15 @@ def check_pkg_config(prefix, tmp):
                 check(f"{what}: functions have versions", "libgyre.so.0.1" in needs and "GYRE_0.1" in needs, needs)
 
 
+def check_exports(prefix):
+    declared = set()
+    for header in (prefix / "include/gyre").glob("*.h"):
+        declared |= set(re.findall(r"GYRE_API[^;(]*?\b(gyre_\w+)\(", header.read_text()))
+    listed = run("nm", ["nm", "-D", "--defined-only", "--without-symbol-versions", prefix / "lib/libgyre.so"])
+    exported = {line.split()[2] for line in listed.splitlines() if " T " in line}
+    check("what the headers declare is what the library exports", declared == exported, sorted(declared ^ exported))
+
+
 def check_cmake(prefix, tmp):
     build = tmp / "build"
     run("find_package: configure", ["cmake", "-S", HERE, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}"])
@@ -74,6 +84,7 @@ def main():
             prefix.rename(moved)
         for path in INSTALLED:
             check(f"{path} is installed", (moved / path).exists())
+        check_exports(moved)
         check_pkg_config(moved, tmp)
         check_cmake(moved, tmp)
         run("the installed program runs", [moved / "bin/gyre", "version"])
