@@ -21,7 +21,8 @@ FREE_MACROS = {"X", "TRY", "likely", "unlikely", "PY_SSIZE_T_CLEAN"}
 
 def symbols(path, *options):
     output = subprocess.run(["nm", "--defined-only", "--extern-only", *options, path], capture_output=True, text=True, check=True)
-    return [line.split()[2] for line in output.stdout.splitlines() if len(line.split()) == 3]
+    rows = [line.split() for line in output.stdout.splitlines()]
+    return [row[2] for row in rows if len(row) == 3 and row[1] != "A"]  # A: a version of symbols, which is none itself
 
 
 def check_symbols(findings):
