@@ -279,7 +279,8 @@ def logged(origin):
         time.sleep(1.1)
         server.request("GET", "/logged"), server.request("POST", "/logged", b"1")
     entries = [entry for entry in map(json.loads, log.read_text().splitlines()) if entry["target"] == "/logged"]
-    gs.check_eq("results", [entry["result"] for entry in entries], ["miss", "hit", "stale", "ok"])
+    # Each loop writes the lines of its own connections, some at a time.
+    gs.check_eq("results", sorted(entry["result"] for entry in entries), ["hit", "miss", "ok", "stale"])
     gs.check_eq("roles", {entry["role"] for entry in entries}, {"site"})
 
 
